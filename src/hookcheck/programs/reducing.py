@@ -7,6 +7,8 @@ from inspect import signature
 from typing import Any
 
 from hookcheck.probe.lazy import nn, torch
+from hookcheck.programs.check import Check
+from hookcheck.programs.nets import leaf, weighted
 
 DISTRIBUTED = "torch.nn.parallel.DistributedDataParallel"
 
@@ -46,3 +48,28 @@ def settings() -> dict[str, dict[str, Any]]:
     }
     known = signature(nn.parallel.DistributedDataParallel.__init__).parameters
     return {"no option": {}, **{name: {name: value} for name, value in asked.items() if name in known}}
+
+
+def steps_of_a_static_graph(check: Check, first: str) -> None:
+    """Two windows of one forward in ``no_sync`` and one after it; ``first`` says whether a reduction comes before."""
+    module, log = weighted(2.0), list[Any]()
+    wrapper = distributed(module, static_graph=True)
+    wrapper.register_comm_hook(None, reducing(log, 10.0))
+
+    def window() -> list[Any]:
+        module.weight.grad = None
+        log.clear()
+        with wrapper.no_sync():
+            wrapper(leaf(3.0)).backward()
+        within = [*log]
+        wrapper(leaf(5.0)).backward()
+        return [within, log, module.weight.grad.item()]
+
+    if first == "a reduction":
+        wrapper(leaf(7.0)).backward()
+    for turn in ("first", "second"):
+        fact = f"static_graph, {first} first: {turn} window"
+        seen = check.works(fact, window)
+        if seen is None:
+            break  # an error leaves a reduction unfinished, which the next one meets
+        check.equal(f"{fact}: buckets within and after it, gradient: 10·(3 + 5)", seen, [[], [[8.0]], 80.0])

@@ -19,7 +19,14 @@ from hookcheck.programs.check import Check, NotOffered
 from hookcheck.programs.nets import leaf, net, weighted
 from hookcheck.programs.processes import process_group
 from hookcheck.programs.program import program
-from hookcheck.programs.reducing import DISTRIBUTED, distributed, future_of, reducing, settings
+from hookcheck.programs.reducing import (
+    DISTRIBUTED,
+    distributed,
+    future_of,
+    reducing,
+    settings,
+    steps_of_a_static_graph,
+)
 from hookcheck.programs.watching import noting
 
 COMM = f"{DISTRIBUTED}.register_comm_hook"
@@ -34,7 +41,7 @@ def nothing_is_reduced_within_no_sync(check: Check) -> None:
         for name, options in settings().items():
             if name == "static_graph":  # it learns the graph in the first backward, which may be reduced or not
                 for first in ("no_sync", "a reduction"):
-                    _steps_of_a_static_graph(check, first)
+                    steps_of_a_static_graph(check, first)
                 continue
             module, log = weighted(2.0), list[Any]()
             wrapper = distributed(module, **options)
@@ -57,31 +64,6 @@ def nothing_is_reduced_within_no_sync(check: Check) -> None:
             with wrapper.no_sync():
                 output.backward()
             check.order(f"{name}: buckets of a forward before it", log, [[6.0]])
-
-
-def _steps_of_a_static_graph(check: Check, first: str) -> None:
-    """Two windows of one forward in ``no_sync`` and one after it; ``first`` says whether a reduction comes before."""
-    module, log = weighted(2.0), list[Any]()
-    wrapper = distributed(module, static_graph=True)
-    wrapper.register_comm_hook(None, reducing(log, 10.0))
-
-    def window() -> list[Any]:
-        module.weight.grad = None
-        log.clear()
-        with wrapper.no_sync():
-            wrapper(leaf(3.0)).backward()
-        within = [*log]
-        wrapper(leaf(5.0)).backward()
-        return [within, log, module.weight.grad.item()]
-
-    if first == "a reduction":
-        wrapper(leaf(7.0)).backward()
-    for turn in ("first", "second"):
-        fact = f"static_graph, {first} first: {turn} window"
-        seen = check.works(fact, window)
-        if seen is None:
-            break  # an error leaves a reduction unfinished, which the next one meets
-        check.equal(f"{fact}: buckets within and after it, gradient: 10·(3 + 5)", seen, [[], [[8.0]], 80.0])
 
 
 @program("DD-02", PROMISE, since="1.10", source=f"{COMM}; torch.distributed.GradBucket")
