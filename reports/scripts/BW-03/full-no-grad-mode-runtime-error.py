@@ -2,7 +2,7 @@
 # /// script
 # dependencies = ["torch"]
 # ///
-"""register_full_backward_hook on a module of Linear under no_grad under enable_grad: …"""
+"""register_full_backward_hook under no_grad under enable_grad: RuntimeError."""
 # https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html
 
 import torch
@@ -19,8 +19,7 @@ class Net(nn.Module):
 
     def forward(self, x):
         with torch.enable_grad():
-            h1 = self.m1(x)
-        return h1
+            return self.m1(x)
 
 
 def run(hooked):

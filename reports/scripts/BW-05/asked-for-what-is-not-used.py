@@ -2,7 +2,7 @@
 # /// script
 # dependencies = ["torch"]
 # ///
-"""register_full_backward_hook on a module of SoftMarginLoss and Linear: the hook is called …"""
+"""register_full_backward_hook: the hook is called once, not never."""
 # https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html
 
 import torch

@@ -2,7 +2,7 @@
 # /// script
 # dependencies = ["torch"]
 # ///
-"""register_module_forward_hook on a module of as_nested_tensor under torch.compile: it is …"""
+"""register_module_forward_hook under torch.compile: it is given another module."""
 # https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html
 
 import torch

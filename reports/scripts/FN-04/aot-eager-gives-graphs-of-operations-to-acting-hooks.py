@@ -2,7 +2,7 @@
 # /// script
 # dependencies = ["torch"]
 # ///
-"""register_module_forward_hook on a module of as_nested_tensor under torch.compile: output …"""
+"""register_module_forward_hook under torch.compile: output is a tuple, not a Tensor."""
 # https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html
 
 import torch

@@ -2,7 +2,7 @@
 # /// script
 # dependencies = ["torch"]
 # ///
-"""register_module_full_backward_hook on a module of Softsign: grad_output[0] is a Tensor, …"""
+"""register_module_full_backward_hook: grad_output[0] is a Tensor, not None."""
 # https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html
 
 import torch

@@ -2,9 +2,9 @@
 # /// script
 # dependencies = ["torch"]
 # ///
-"""parametrized, undone: A global full backward hook works as one on each module, and runs …"""
+"""parametrized, undone: A global full backward hook works as one on each module, and runs
+before the module's own."""
 
-from contextlib import nullcontext
 from importlib import import_module
 
 import torch
@@ -35,25 +35,21 @@ def net(forward, **parts):
 
 
 def hosted(module):
-    if "weight" in module._parameters:
-        weight = module.weight.detach().clone()
-        for _ in range(1):
-            import_module("torch.nn.utils.parametrize").register_parametrization(
-                module, "weight", nn.Identity()
-            )
-        import_module("torch.nn.utils.parametrize").remove_parametrizations(module, "weight")
-        module.weight.data.copy_(weight)
+    if experiment:
+        if "weight" in module._parameters:
+            weight = module.weight.detach().clone()
+            for _ in range(1):
+                import_module("torch.nn.utils.parametrize").register_parametrization(
+                    module, "weight", nn.Identity()
+                )
+            import_module("torch.nn.utils.parametrize").remove_parametrizations(module, "weight")
+            module.weight.data.copy_(weight)
     return module
 
 
-for hooked in (False, True):
-    context = (
-        nn.modules.module.register_module_full_backward_hook(lambda *arguments: None)
-        if hooked
-        else nullcontext()
-    )
-    with context:
-        fact = "hosted works" if hooked else "outside of register_module_full_backward_hook"
+for experiment in (False, True):
+    with nn.modules.module.register_module_full_backward_hook(lambda *arguments: None):
+        fact = "hosted works" if experiment else "without remove_parametrizations"
         check(
             fact,
             failure(lambda: hosted(net(lambda module, x: module.weight * x, weight=2.0))),

@@ -2,7 +2,8 @@
 # /// script
 # dependencies = ["torch"]
 # ///
-"""still lazy: A state_dict pre-hook is called as ``(module, prefix, keep_vars)`` before …"""
+"""still lazy: A state_dict pre-hook is called as ``(module, prefix, keep_vars)`` before
+``state_dict`` collects anything."""
 # https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html
 
 import torch

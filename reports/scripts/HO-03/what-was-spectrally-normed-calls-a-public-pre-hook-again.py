@@ -2,7 +2,8 @@
 # /// script
 # dependencies = ["torch"]
 # ///
-"""spectral_norm, undone: A load pre-hook is called before loading with the module and the …"""
+"""spectral_norm, undone: A load pre-hook is called before loading with the module and the
+seven arguments of ``_load_from_state_dict``."""
 # https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html
 
 from contextlib import suppress
@@ -15,8 +16,6 @@ if tuple(map(int, torch.__version__.split(".")[:2])) < (2, 5):
 
 
 def plain(value):
-    if type(value) in (tuple, list):
-        return type(value)(map(plain, value))
     return value.tolist() if isinstance(value, torch.Tensor) else value
 
 
@@ -29,15 +28,19 @@ def check(name, observed, expected):
 
 torch.manual_seed(0)
 
-module = nn.Linear(1, 1, bias=False)
-if "weight" in module._parameters:
-    weight = module.weight.detach().clone()
-    nn.utils.spectral_norm(module)
-    nn.utils.remove_spectral_norm(module)
-    module.weight.data.copy_(weight)
-nn.init.constant_(module.weight, 3)
-net = nn.Sequential(module)
+hosted_module = nn.Linear(1, 1, bias=False)
+if "weight" in hosted_module._parameters:
+    weight = hosted_module.weight.detach().clone()
+    nn.utils.spectral_norm(hosted_module)
+    nn.utils.remove_spectral_norm(hosted_module)
+    hosted_module.weight.data.copy_(weight)
+nn.init.constant_(hosted_module.weight, 3)
+net = nn.Sequential(hosted_module)
 log = []
+
+
+def seen(module, state, prefix, meta, strict, *lists):
+    log.append((type(module).__name__, net[0].weight.item(), prefix, strict, *lists))
 
 
 def renamed(module, state, prefix, *others):
@@ -45,6 +48,7 @@ def renamed(module, state, prefix, *others):
     return "ignored"
 
 
+handles = [module.register_load_state_dict_pre_hook(seen) for module in (net, net[0])]
 net[0].register_load_state_dict_pre_hook(renamed)
 state = {"0.kernel": torch.tensor([[5.0]])}
 with suppress(Exception):

@@ -2,7 +2,8 @@
 # /// script
 # dependencies = ["torch"]
 # ///
-"""spectral_norm, undone: A load post-hook is called after loading as ``(module, …"""
+"""spectral_norm, undone: A load post-hook is called after loading as ``(module,
+incompatible_keys)`` with the lists of keys at odds."""
 # https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html
 
 import torch

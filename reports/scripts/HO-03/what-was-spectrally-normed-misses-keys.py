@@ -2,7 +2,8 @@
 # /// script
 # dependencies = ["torch"]
 # ///
-"""spectral_norm, undone: What a load post-hook does to the lists in place is seen by later …"""
+"""spectral_norm, undone: What a load post-hook does to the lists in place is seen by later
+hooks and in what ``load_state_dict`` gives."""
 # https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html
 
 import torch

@@ -2,7 +2,8 @@
 # /// script
 # dependencies = ["torch"]
 # ///
-"""with super().step(): A step pre-hook may return the step's new arguments as a pair …"""
+"""with super().step(): A step pre-hook may return the step's new arguments as a pair
+``(new_args, new_kwargs)``, or None."""
 
 import torch
 from torch import nn

@@ -2,7 +2,8 @@
 # /// script
 # dependencies = ["torch"]
 # ///
-"""with super().step(): A step pre-hook is called as ``(optimizer, args, kwargs)`` before …"""
+"""with super().step(): A step pre-hook is called as ``(optimizer, args, kwargs)`` before every
+step: parameters are what they were."""
 
 from functools import partial
 
@@ -35,7 +36,7 @@ given = []
 
 
 def seen(optimizer, args, kwargs):
-    given.append((optimizer, args, kwargs))
+    given.append((optimizer, args, kwargs, torch.is_grad_enabled()))
 
 
 optimizer.register_step_pre_hook(seen)

@@ -1,8 +1,8 @@
-# torch 1.12.1: hookcheck repro a54cfe670fcd2ebe --clause OB-04 --kind full_backward
+# torch 1.12.1: hookcheck repro a54cfe670fcd2ebe --clause OB-04 --kind global_full_backward
 # /// script
 # dependencies = ["torch"]
 # ///
-"""register_full_backward_hook on MultiheadAttention: a hook that returns None changes …"""
+"""register_full_backward_hook: a hook that returns None changes net.in_proj_weight.grad."""
 # https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html
 
 from contextlib import suppress

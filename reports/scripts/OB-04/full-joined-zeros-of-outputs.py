@@ -1,8 +1,8 @@
-# torch 1.12.1: hookcheck repro b60afb7330e0bb79 --clause OB-04 --kind full_backward
+# torch 1.12.1: hookcheck repro b60afb7330e0bb79 --clause OB-04 --kind global_full_backward
 # /// script
 # dependencies = ["torch"]
 # ///
-"""register_full_backward_hook on a module of Linear and detach: a hook that returns None …"""
+"""register_full_backward_hook: a hook that returns None changes x.grad."""
 # https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html
 
 import torch

@@ -2,7 +2,7 @@
 # /// script
 # dependencies = ["torch"]
 # ///
-"""register_full_backward_hook on a module under no_grad warns although the hook returns …"""
+"""register_full_backward_hook on a module under no_grad warns although the hook returns None."""
 # https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html
 
 import warnings

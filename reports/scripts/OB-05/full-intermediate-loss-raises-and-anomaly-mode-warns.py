@@ -2,7 +2,7 @@
 # /// script
 # dependencies = ["torch"]
 # ///
-"""register_full_backward_hook on a module of Linear and LSTM warns although the hook returns …"""
+"""register_full_backward_hook under detect_anomaly warns although the hook returns None."""
 # https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html
 
 import warnings
@@ -18,8 +18,8 @@ if not hasattr(nn.Module, "register_full_backward_hook"):
 class Net(nn.Module):
     def __init__(self):
         super().__init__()
-        self.m0 = nn.Linear(1, 4, bias=False)
-        self.m2 = nn.LSTM(4, 1, num_layers=2, bias=False, bidirectional=True)
+        self.m0 = nn.Linear(2, 4, bias=False)
+        self.m2 = nn.LSTM(4, 1, num_layers=2, bias=False, batch_first=True, bidirectional=True)
 
     def forward(self, x):
         return self.m2(self.m0(x))[1][1]
@@ -30,14 +30,13 @@ def run(hooked):
         warnings.simplefilter("always")
         with suppress(Exception):
             net = Net()
-            x = torch.ones(1, 1, 1)
-            v_y0 = torch.ones(4, 1, 1)
+            x = torch.ones(2, 1, 2)
+            v_y0 = torch.ones(4, 2, 1)
             if hooked:
                 for module in net.modules():
                     module.register_full_backward_hook(lambda *args: None)
             with torch.autograd.detect_anomaly():
-                y = net(x)
-                y.backward(v_y0)
+                net(x).backward(v_y0)
     return [str(w.message) for w in caught]
 
 

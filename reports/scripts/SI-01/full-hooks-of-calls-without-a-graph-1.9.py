@@ -2,7 +2,8 @@
 # /// script
 # dependencies = ["torch"]
 # ///
-"""register_full_backward_hook, called in no_grad: RuntimeError: Error while setting up …"""
+"""register_full_backward_hook, called in no_grad: RuntimeError: Error while setting up
+backward hooks. Please open an …"""
 # https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html
 
 import torch

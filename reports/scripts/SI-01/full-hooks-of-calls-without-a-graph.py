@@ -2,7 +2,8 @@
 # /// script
 # dependencies = ["torch"]
 # ///
-"""register_full_backward_hook, called in no_grad: AttributeError: 'NoneType' object has no …"""
+"""register_full_backward_hook, called in no_grad: AttributeError: 'NoneType' object has no
+attribute 'name'."""
 # https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html
 
 import torch

@@ -2,7 +2,8 @@
 # /// script
 # dependencies = ["torch"]
 # ///
-"""register_forward_hook, where a hook removes itself: RuntimeError: OrderedDict mutated …"""
+"""register_forward_hook, where a hook removes itself: RuntimeError: OrderedDict mutated during
+iteration."""
 # https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html
 
 import torch

@@ -2,7 +2,8 @@
 # /// script
 # dependencies = ["torch"]
 # ///
-"""_register_load_state_dict_pre_hook on GraphModule after deepcopy, removed: a hook is …"""
+"""_register_load_state_dict_pre_hook on GraphModule after deepcopy, removed: a hook is called
+too often."""
 # https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html
 
 import copy

@@ -2,7 +2,8 @@
 # /// script
 # dependencies = ["torch"]
 # ///
-"""register_multi_grad_hook, where a hook registers another: AttributeError: 'NoneType' …"""
+"""register_multi_grad_hook, where a hook registers another: AttributeError: 'NoneType' object
+has no attribute …"""
 # https://docs.pytorch.org/docs/stable/generated/torch.Tensor.register_hook.html
 
 import torch

@@ -2,7 +2,8 @@
 # /// script
 # dependencies = ["torch"]
 # ///
-"""register_forward_pre_hook, a hook that removes a hook: a call raises RuntimeError: …"""
+"""register_forward_pre_hook, a hook that removes a hook: a call raises RuntimeError:
+OrderedDict mutated during iteration."""
 # https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html
 
 import torch

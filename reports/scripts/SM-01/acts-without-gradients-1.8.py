@@ -2,7 +2,8 @@
 # /// script
 # dependencies = ["torch"]
 # ///
-"""register_full_backward_hook: a call under no_grad raises AttributeError: 'NoneType' object …"""
+"""register_full_backward_hook: a call under no_grad raises AttributeError: 'NoneType' object
+has no attribute 'name'."""
 # https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html
 
 import torch

@@ -2,7 +2,8 @@
 # /// script
 # dependencies = ["torch"]
 # ///
-"""register_full_backward_hook: a call under no_grad raises RuntimeError: Error while setting …"""
+"""register_full_backward_hook: a call under no_grad raises RuntimeError: Error while setting
+up backward hooks. Please open an issue with a code sample to reproduce this.."""
 # https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html
 
 import torch
