@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from hookcheck.contract.ledger import Ledger
@@ -21,7 +21,7 @@ from hookcheck.repro.situations.blocks import FLAG, merged, rendered
 from hookcheck.repro.situations.needs import registering, since, with_needs
 from hookcheck.repro.situations.noting import RAISED
 from hookcheck.repro.situations.reduced import SCENES, Scene, controls, of_other_kinds, reduced
-from hookcheck.repro.situations.title import title, why
+from hookcheck.repro.situations.title import titles, why
 from hookcheck.repro.situations.wording import Wording, wordings
 
 
@@ -41,13 +41,13 @@ def situation_script(program: Program, fact: str, ledger: Ledger, device: str = 
     if device != "cpu":
         raise HookcheckError(f"no script can be written yet for program {program.id} on {device}")
     scene = reduced(program, SCENES[program.id](fact), ledger)
-    heading = title(scene)
+    headings = titles(scene)
     texts: list[str] = []
     for beside in (controls(scene), of_other_kinds(scene), [None]):
-        texts = texts or [text for control in beside for text in _showing(program, scene, control, heading)]
+        texts = texts or [text for control in beside for text in _showing(program, scene, control, headings)]
     if not texts:
         raise HookcheckError(f"no script that shows {program.id} in {fact!r} can be written yet")
-    return Situated(heading, min(texts, key=_weight))
+    return Situated(headings[0], min(texts, key=_weight))
 
 
 def _weight(text: str) -> tuple[bool, int]:
@@ -55,11 +55,11 @@ def _weight(text: str) -> tuple[bool, int]:
     return "control != [" in text, text.count("\n")
 
 
-def _showing(program: Program, scene: Scene, control: Scene | None, heading: str) -> Iterator[str]:
+def _showing(program: Program, scene: Scene, control: Scene | None, headings: Sequence[str]) -> Iterator[str]:
     """The plainest script of a scene beside its control that shows here what the judge sees, if any does."""
     for wording in wordings(scene, control):
         try:
-            text = _written(program, scene, control, wording, heading)
+            text = _written(program, scene, control, wording, headings)
         except Unwritable:
             continue
         lines = text.split("\n")
@@ -82,7 +82,7 @@ def _agrees(said: str, scene: Scene, wording: Wording) -> bool:
     return sorted(map(str, noted)) == sorted(map(str, wording.noting.entries(observed, sites)))
 
 
-def _written(program: Program, scene: Scene, control: Scene | None, wording: Wording, heading: str) -> str:
+def _written(program: Program, scene: Scene, control: Scene | None, wording: Wording, headings: Sequence[str]) -> str:
     """The text of the script of a scene and its control in some wording.
 
     Raises:
@@ -100,7 +100,7 @@ def _written(program: Program, scene: Scene, control: Scene | None, wording: Wor
     needs = with_needs(code, scenes)
     guard = since_guard(".".join(map(str, max(release(program.since), *map(since, scenes)))))
     blocks = [
-        header([heading], next(iter(links(program.source)), "").partition("#")[0]),
+        header(headings, next(iter(links(program.source)), "").partition("#")[0]),
         "\n".join(sorted(needs.imports)),
         *needs.late,
         *(f"if {condition}:\n    raise SystemExit({LACKS})" for condition in guard),

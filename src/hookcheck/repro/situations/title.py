@@ -30,14 +30,20 @@ WAYS = {
 
 def title(scene: Scene) -> str:
     """What registers the hooks, what they meet, and how torch deviates."""
+    return titles(scene)[0]
+
+
+def titles(scene: Scene) -> list[str]:
+    """The title, and where something is raised a briefer one, without the words of torch's own."""
     sites = (SITES[act.site].register for act in scene.acts if isinstance(act, Register))
     hooks = " and ".join(dict.fromkeys(map(_function, sites))) or "no hooks"
     finding = scene.finding
     assert finding is not None
     text = finding.observed if isinstance(finding.observed, str) else ""
     gap = GAPS.get(finding.gap) or text or _message(scene) or raised(finding) or how(finding)
-    whole = f"{' '.join((hooks, *_around(scene)))}{''.join(_besides(scene))}: {gap}"
-    return textwrap.shorten(whole, LONGEST_TITLE, placeholder=" …").rstrip(": ")
+    about = f"{' '.join((hooks, *_around(scene)))}{''.join(_besides(scene))}"
+    wholes = (f"{about}: {each}" for each in (gap, raised(finding)) if each)
+    return [textwrap.shorten(whole, LONGEST_TITLE, placeholder=" …").rstrip(": ") for whole in wholes]
 
 
 def _function(register: str) -> str:
