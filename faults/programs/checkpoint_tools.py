@@ -33,6 +33,17 @@ def _wrapper(kind: str, change: tuple[str, str]) -> Patch:
     return edited(getattr(_wrappers(), kind), "forward", change)
 
 
+def _wrapper_made(change: tuple[str, str]) -> Patch:
+    """Edits how a wrapper that checkpoints is made."""
+    named = ("super().__init__(mod)", "ActivationWrapper.__init__(self, mod)")
+    return edited(_wrappers().CheckpointWrapper, "__init__", named, change)
+
+
+def _deaf(function: str) -> Patch:
+    """A wrapper that checkpoints by that function does not pass its options on."""
+    return _wrapper_made((f"{function}\n            **checkpoint_fn_kwargs,", function))
+
+
 def _wrappers() -> Any:
     return import_module("torch.distributed.algorithms._checkpoint.checkpoint_wrapper")
 
@@ -200,6 +211,21 @@ FAULTS = (
             ("return self._checkpoint_wrapped_module(\n", "return self._checkpoint_wrapped_module.forward(\n"),
         ),
         ("CK-33",),
+    ),
+    fault(
+        "checkpoint_wrapper: its options are not passed on",
+        lambda: _deaf("use_reentrant=(self.checkpoint_impl == CheckpointImpl.REENTRANT),"),
+        ("CK-29", "CK-31"),
+    ),
+    fault(
+        "checkpoint_wrapper: options are not passed on to the caller's function",
+        lambda: _deaf("checkpoint_fn,"),
+        ("CK-29",),
+    ),
+    fault(
+        "checkpoint_wrapper: the caller's function is not heard",
+        lambda: _wrapper_made(("if checkpoint_fn is None:", "if True:")),
+        ("CK-29",),
     ),
     fault(
         "offload_wrapper: the hooks of the module are passed by",

@@ -18,12 +18,23 @@ from typing import Any
 from hookcheck.contract.clause import PROMISE
 from hookcheck.probe.lazy import nn, torch
 from hookcheck.programs.check import Check, NotOffered
-from hookcheck.programs.checkpoints import CHECKPOINT, COMPOSABLE, NON_REENTRANT, REENTRANT, entries, leaf, scales, tool
+from hookcheck.programs.checkpoints import (
+    CHECKPOINT,
+    COMPOSABLE,
+    NON_REENTRANT,
+    REENTRANT,
+    WRAPPER,
+    entries,
+    leaf,
+    scales,
+    tool,
+)
 from hookcheck.programs.nets import net
 from hookcheck.programs.program import program
 
 SEQUENTIAL = "torch.utils.checkpoint.checkpoint_sequential"
 WRAPPERS = "torch.distributed.algorithms._checkpoint.checkpoint_wrapper"
+OWN = "checkpoint_wrapper, checkpoint_fn"
 
 # Four layers: what backward lists of the second passes. All segments but the last are run again, the last one of them
 # first; the variant that is not reentrant stops inside of the last layer of each.
@@ -70,8 +81,13 @@ Run = Callable[..., Any]
 
 
 def _forms() -> tuple[str, ...]:
-    """The forms of checkpoint that take ``context_fn`` and other options."""
+    """The forms of checkpoint that take ``context_fn`` and other options, and run the region in ways of their own."""
     return (NON_REENTRANT, COMPOSABLE) if torch.distributed.is_available() else (NON_REENTRANT,)
+
+
+def _forms_and_wrappers() -> tuple[str, ...]:
+    """The same, with those that pass on what they are given to one of these."""
+    return (*_forms(), *((WRAPPER, OWN) if torch.distributed.is_available() else ()))
 
 
 def _called(module: Any, options: dict[str, Any]) -> Run:
@@ -86,9 +102,20 @@ def _composed(module: Any, options: dict[str, Any]) -> Run:
     return checkpointed
 
 
+def _wrapped(module: Any, options: dict[str, Any]) -> Run:
+    """Puts a module around it that checkpoints it."""
+    wrapper: Run = import_module(WRAPPERS).checkpoint_wrapper(module, **options)
+    return wrapper
+
+
+def _wrapped_by_own(module: Any, options: dict[str, Any]) -> Run:
+    """The same, by a checkpoint function that the caller gives, and which must be told of ``use_reentrant``."""
+    return _wrapped(module, {"checkpoint_fn": tool("checkpoint"), "use_reentrant": False, **options})
+
+
 def _of_form(form: str) -> Callable[[Any, dict[str, Any]], Run]:
     """What makes a checkpoint of that form of a module."""
-    return _called if form == NON_REENTRANT else _composed
+    return {NON_REENTRANT: _called, COMPOSABLE: _composed, WRAPPER: _wrapped, OWN: _wrapped_by_own}[form]
 
 
 @contextmanager
@@ -118,7 +145,7 @@ def _power() -> Any:
 def contexts_and_keywords(check: Check) -> None:
     """Hooks of a region run between entering and leaving the context of their pass, and are given its keyword arguments
     in both passes; where no gradient is computed there is one pass, with no context."""
-    for form in _forms():
+    for form in _forms_and_wrappers():
         for mode in ("grad mode", "no grad mode"):
             log, given, module, x = list[Any](), list[Any](), _power(), leaf()
             run = _of_form(form)(module, {"context_fn": _contexts(log, [])})
@@ -182,7 +209,7 @@ def errors_of_hooks_leave_the_contexts(check: Check) -> None:
 def composed_options_are_heard(check: Check) -> None:
     """A checkpoint compares the dtypes of what both passes save, unless ``determinism_check`` is "none", also where it
     is made of hooks on the module."""
-    for form in _forms():
+    for form in _forms_and_wrappers():
         for asked in ("default", "none"):
             chain, calls, x = scales(2, 3), list[Any](), leaf()
 
