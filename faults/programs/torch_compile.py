@@ -179,6 +179,17 @@ FAULTS = (
         "2.13",
     ),
     Fault(
+        "torch.compile: hooks of a module that was lazy are left out",
+        lambda: edited(
+            import_module("torch._dynamo.eval_frame").OptimizedModule,
+            "_initialize",
+            ("self._forward = self.forward", "self._forward = self._orig_mod.forward"),
+        ),
+        ("TC-01",),
+        (),
+        "2.13",
+    ),
+    Fault(
         "torch.compile: a hook that is not to be compiled is not called",
         lambda: replaced(torch.compiler, "disable", lambda original: lambda hook: lambda *args: None),
         ("TC-25",),

@@ -56,6 +56,23 @@ def scaling() -> Any:
     return Scale()
 
 
+def lazy_with_hooks(log: list[str]) -> Any:
+    """A module whose weight is made in its first call, and hooks on it."""
+
+    def pre(module: Any, args: Any) -> Any:
+        log.append("pre")
+        return (args[0] + 10,)
+
+    def hook(module: Any, args: Any, output: Any) -> Any:
+        log.append("hook")
+        return 3 * output
+
+    lazy: Any = nn.LazyLinear(1, bias=False)
+    lazy.register_forward_pre_hook(pre)
+    lazy.register_forward_hook(hook)
+    return lazy
+
+
 def chain(length: int = 2) -> Any:
     """Modules that give 2x, one after another, inside one of our own."""
 

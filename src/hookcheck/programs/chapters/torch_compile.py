@@ -25,6 +25,7 @@ from hookcheck.programs.compiling import (
     derivative,
     dynamo,
     fresh,
+    lazy_with_hooks,
     linear,
     recording,
     scaling,
@@ -47,6 +48,15 @@ def forward_hooks_are_traced(check: Check) -> None:
         check.equal(f"{backend}: gradient", x.grad, [6, 6])
         check.equal(f"{backend}: output of the second call", call(x + 1, shift=5), [73, 79])
         check.order(f"{backend}: hooks in two calls", log, 2 * ["root pre", "first", "second", "root"])
+        log = []
+        lazy = lazy_with_hooks(log)
+        call = torch.compile(lazy, backend=backend)
+        call(torch.ones(2))  # has the weight made
+        with torch.no_grad():
+            lazy.weight.fill_(2.0)
+        # The pre-hook gives 11 and 12, and the module twice their sum.
+        check.equal(f"{backend}: output of a module that was lazy", call(torch.tensor([1.0, 2.0])), [138])
+        check.order(f"{backend}: hooks in two calls, of which the first is lazy", log, 2 * ["pre", "hook"])
 
 
 def _with_hooks(log: list[str]) -> Any:
