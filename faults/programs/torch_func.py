@@ -112,11 +112,33 @@ def _primal(original: Any) -> Any:
     return call
 
 
+def _of_the_first(original: Any) -> Any:
+    """A call with several dictionaries of parameters takes the first alone."""
+
+    def call(module: Any, given: Any, *args: Any, **kwargs: Any) -> Any:
+        return original(module, given if isinstance(given, dict) else given[0], *args, **kwargs)
+
+    return call
+
+
 FAULTS = (
     Fault(
         "torch.func.functional_call: hooks are left out",
         lambda: past_hooks(import_module("torch.func"), "functional_call"),
         ("TF-01", "TF-02"),
+        kinds=(),
+    ),
+    Fault(
+        "torch.func.functional_call: keyword arguments are lost",
+        lambda: edited(stateless, "_functional_call", ("module(*args, **kwargs)", "module(*args, **{})")),
+        ("TF-01",),
+        kinds=(),
+        since="2.13",
+    ),
+    Fault(
+        "torch.func.functional_call: of several dictionaries the first counts",
+        lambda: replaced(import_module("torch.func"), "functional_call", _of_the_first),
+        ("TF-01",),
         kinds=(),
     ),
     Fault(

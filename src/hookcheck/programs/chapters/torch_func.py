@@ -61,6 +61,22 @@ def functional_call_runs_hooks(check: Check) -> None:
     output.backward()
     check.equal("gradients of the given parameter and of x", [w.grad, x.grad], [3.0, 5.0])
     check.order("hooks", log, [("forward", 3.0, 15.0), ("backward", 5.0, 1.0)])
+    forms: dict[str, tuple[Any, Any, Any]] = {
+        "one argument": ({"w": w}, x, None),
+        "a keyword": ({"w": w}, (), {"x": x}),
+        "two dictionaries": (({}, {"w": w}), (x,), None),
+    }
+    for what, given in forms.items():
+        net, calls = _scale(), list[Any]()
+
+        def note(module: Any, args: Any, kwargs: Any, *output: Any, calls: list[Any] = calls) -> None:
+            calls.append([module.w.item(), [each.item() for each in args], [*kwargs], len(output)])
+
+        net.register_forward_pre_hook(note, with_kwargs=True)
+        net.register_forward_hook(note, with_kwargs=True)
+        check.equal(f"{what}: output", _number(_func().functional_call(net, *given)), 15.0)
+        args, names = ([], ["x"]) if what == "a keyword" else ([3.0], [])
+        check.equal(f"{what}: w, arguments, keywords in the hooks", calls, [[5.0, args, names, n] for n in (0, 1)])
 
 
 @program("TF-02", PIN, since="2.0", source="torch.func.functional_call")
