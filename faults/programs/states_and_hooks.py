@@ -51,6 +51,8 @@ def _stepping(name: str) -> Patch:
     return replaced(import_module("torch.distributed.checkpoint.state_dict"), name, make)
 
 
+LAZY: Any = nn.modules.lazy.LazyModuleMixin
+
 FAULTS = (
     Fault(
         "metadata come to a state dict when its hooks have run",
@@ -72,6 +74,13 @@ FAULTS = (
         since="2.0",
     ),
     Fault("loading fills a lazy module with zeros", _lost, ("HT-14",), kinds=()),
+    *(
+        Fault(what, lambda name=name, change=change: edited(LAZY, name, change), ("HT-14",), (), "2.13")
+        for what, name, change in (
+            ("a lazy module saves no buffers", "_save_to_state_dict", ("in self._buffers.items()", "in ()")),
+            ("a lazy module loads no lazy one", "_lazy_load_hook", ("if not is_lazy(input_param):", "if True:")),
+        )
+    ),
     Fault("keys without a dot are passed over", _unheard, ("SD-19",), (), "1.13"),
     *(
         Fault(f"{name} takes a step", lambda name=name: _stepping(name), ("SV-01",), (), "2.2")

@@ -51,6 +51,13 @@ def a_lazy_module_that_loaded_has_its_sizes(check: Check) -> None:
         if output is not None:
             check.equal(f"{name}: output", output, due.tolist())
             check.equal(f"{name}: sizes", sizes(loaded), sizes(called))
+        unsized = make()
+        state = unsized.state_dict()
+        check.order(f"{name}: names that are saved before the call", [*state], [*called.state_dict()])
+        loaded = make()
+        check.works(f"{name}: loading what is saved before the call", partial(loaded.load_state_dict, state))
+        if check.works(f"{name}: the call after that", partial(loaded, value)) is not None:
+            check.equal(f"{name}: sizes after that", sizes(loaded), sizes(called))
 
 
 ODD_KEYS = ("0.weight.more", "0.weight.", "0.bias.more.still", "0.more", "0", "0.", "1.weight", "more", "")
