@@ -213,6 +213,11 @@ FAULTS = (
         ("CK-33",),
     ),
     fault(
+        "apply_activation_checkpointing: nothing is checkpointed",
+        lambda: replaced(_wrappers(), "apply_activation_checkpointing", lambda _: lambda network, **options: None),
+        ("CK-33",),
+    ),
+    fault(
         "checkpoint_wrapper: its options are not passed on",
         lambda: _deaf("use_reentrant=(self.checkpoint_impl == CheckpointImpl.REENTRANT),"),
         ("CK-29", "CK-31"),

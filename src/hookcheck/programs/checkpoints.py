@@ -53,6 +53,14 @@ def wrapped(region: Any, *args: Any) -> Any:
     return wrapper.checkpoint_wrapper(as_module(region), wrapper.CheckpointImpl.NO_REENTRANT)(*args)
 
 
+def wrapped_in_place(module: Any) -> Any:
+    """What is put around a module in the network that it is in, to checkpoint it."""
+    wrapper: Any = import_module("torch.distributed.algorithms._checkpoint.checkpoint_wrapper")
+    network = nn.Sequential(module)
+    wrapper.apply_activation_checkpointing(network, check_fn=lambda part: part is module)
+    return network[0]
+
+
 def tool(name: str) -> Any:
     """What ``torch.utils.checkpoint`` has under a name."""
     return getattr(import_module("torch.utils.checkpoint"), name)

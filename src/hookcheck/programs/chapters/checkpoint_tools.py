@@ -28,6 +28,7 @@ from hookcheck.programs.checkpoints import (
     leaf,
     scales,
     tool,
+    wrapped_in_place,
 )
 from hookcheck.programs.nets import net
 from hookcheck.programs.program import program
@@ -284,6 +285,7 @@ def wrappers_leave_names_and_hooks(check: Check) -> None:
     kinds: dict[str, tuple[Callable[[Any], Any], int]] = {
         REENTRANT: (reentrant, 2),
         NON_REENTRANT: (non_reentrant, 2),
+        "put around it in a network": (wrapped_in_place, 2),
         "offload": (wrappers.offload_wrapper, 1),
         # what the inner one keeps is not left to the outer one, which has nothing to compute again
         "offload in checkpoint": (lambda module: non_reentrant(wrappers.offload_wrapper(module)), 1),
