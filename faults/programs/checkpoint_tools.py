@@ -127,6 +127,13 @@ FAULTS = (
         ("CK-28",),
     ),
     fault(
+        "checkpoint: the second pass leaves its random numbers behind",
+        lambda: _pass(
+            ("with torch.random.fork_rng(", "with contextlib.nullcontext() if True else torch.random.fork_rng(")
+        ),
+        ("CK-28",),
+    ),
+    fault(
         "checkpoint_sequential: reentrant whatever is asked",
         lambda: _of("checkpoint_sequential", ("use_reentrant=use_reentrant,\n", "use_reentrant=True,\n")),
         ("CK-28",),
@@ -249,6 +256,15 @@ FAULTS = (
         "selective checkpointing: each result is the first",
         lambda: edited(
             CHECKPOINT._CachedTorchDispatchMode, "__torch_dispatch__", ("self.func_counter[key] += 1", "pass")
+        ),
+        ("CK-34",),
+    ),
+    fault(
+        "selective checkpointing: keyword arguments of operations are lost",
+        lambda: edited(
+            CHECKPOINT._CachingTorchDispatchMode,
+            "__torch_dispatch__",
+            ("out = func(*args, **kwargs)", "out = func(*args)"),
         ),
         ("CK-34",),
     ),

@@ -72,10 +72,14 @@ def a_sequence_of_segments(check: Check) -> None:
             chain, drawn = scales(2, 3), list[Any]()
             chain[0].register_forward_pre_hook(lambda *args, drawn=drawn: drawn.append(torch.rand(())))
             run = partial(tool("checkpoint_sequential"), preserve_rng_state=preserve, use_reentrant=reentrant)
-            run(chain, 2, leaf()).backward()
+            y = run(chain, 2, leaf())
+            torch.rand(())  # or the second pass would end where the first one did
+            before = torch.get_rng_state()
+            y.backward()
             what = f"{REENTRANT if reentrant else NON_REENTRANT}, preserve_rng_state={preserve}"
             check.calls(f"{what}: calls", len(drawn), 2)
             check.equal(f"{what}: the second pass draws the same", drawn[0].item() == drawn[1].item(), preserve)
+            check.equal(f"{what}: what is drawn after it", torch.equal(torch.get_rng_state(), before), preserve)
 
 
 Run = Callable[..., Any]
@@ -343,7 +347,7 @@ def policies_on_an_operation_that_runs_twice(check: Check) -> None:
     for name, again in POLICIES.items():
         ran, results, log = list[str](), list[float](), list[float]()
 
-        def policy(context: Any, operation: Any, *args: Any, name: str = name, results: list[float] = results) -> Any:
+        def policy(context: Any, operation: Any, *args: Any, name: str = name, results: Any = results, **_: Any) -> Any:
             if operation is sine:
                 if not context.is_recompute:  # up to 2.12 it is asked in the second pass too, and told nothing
                     results.append(context.op_output.item() if tells else 0.0)
@@ -353,7 +357,7 @@ def policies_on_an_operation_that_runs_twice(check: Check) -> None:
         layers, x = [net(lambda module, x: x.sin()) for _ in range(2)], leaf(0.5)
         for layer in layers:
             layer.register_forward_hook(lambda module, args, output, log=log: log.append(output.item()))
-        region = nn.Sequential(*layers, net(lambda module, x: x * x))
+        region = nn.Sequential(*layers, net(lambda module, x: torch.add(x * x, x * x, alpha=2)))
         contexts = partial(tool("create_selective_checkpoint_contexts"), policy)
         y = tool("checkpoint")(region, x, use_reentrant=False, context_fn=contexts)
         check.equal(f"{name}: what the policy is told", results, [first, second] if tells else [0.0, 0.0])
@@ -361,8 +365,9 @@ def policies_on_an_operation_that_runs_twice(check: Check) -> None:
             y.backward()
         check.order(f"{name}: computed again", ran, again)
         check.equal(f"{name}: what hooks see in both passes", log, [first, second] * 2)
-        # of sin(sin(x))²: twice that sine, times the cosines
-        check.equal(f"{name}: gradient", x.grad, [2 * second * math.cos(first) * math.cos(0.5)])
+        check.equal(f"{name}: output", y, [3 * second * second])
+        # of 3 · sin(sin(x))²: 6 times that sine, times the cosines
+        check.equal(f"{name}: gradient", x.grad, [6 * second * math.cos(first) * math.cos(0.5)])
 
 
 SHOWN, PLAIN = "Operations executed during recomputation", "different metadata"
