@@ -64,6 +64,34 @@ def _call_stays() -> Iterator[None]:
         yield
 
 
+def _by_keyword(original: Any) -> Any:
+    """What calls a GraphModule loses what it is given by keyword."""
+    return lambda self, module, *args, **kwargs: original(self, module, *args)
+
+
+@contextmanager
+def _goes_on() -> Iterator[None]:
+    """torch.fx takes itself to be tracing after an error."""
+    tracing: Any = import_module("torch.fx._symbolic_trace")
+
+    def make(original: Any) -> Any:
+        def trace(*args: Any, **kwargs: Any) -> Any:
+            try:
+                return original(*args, **kwargs)
+            except ValueError:
+                tracing._is_fx_tracing_flag = True
+                raise
+
+        return trace
+
+    before = tracing._is_fx_tracing_flag
+    try:
+        with replaced(tracing.Tracer, "trace", make):
+            yield
+    finally:
+        tracing._is_fx_tracing_flag = before
+
+
 fault = partial(Fault, kinds=(), since="2.13")
 
 FAULTS = (
@@ -85,6 +113,12 @@ FAULTS = (
         lambda: replaced(import_module("torch.fx").GraphModule, "add_submodule", _added_anew),
         ("TR-12",),
     ),
+    fault(
+        "torch.fx: a GraphModule loses keyword arguments",
+        lambda: replaced(import_module("torch.fx.graph_module")._WrappedCall, "__call__", _by_keyword),
+        ("TR-11",),
+    ),
+    fault("torch.fx: tracing goes on after an error", _goes_on, ("TR-13",)),
     fault("torch.fx: an error leaves modules as they are called in tracing", _call_stays, ("TR-13",)),
     fault(
         "torch.fx: a hook that is set for a while stays after an error",

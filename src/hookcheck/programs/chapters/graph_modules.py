@@ -85,6 +85,12 @@ def hooks_on_a_graph_module(check: Check) -> None:
             getattr(module, KINDS[kind][1])(noting(log, kind))
             _backward(run(module))
             check.order(f"{kind}, {name}", log, [])
+    module, log, x = _traced(), list[str](), torch.ones(1, 1)
+    module.register_forward_pre_hook(noting(log, "pre"))
+    module.register_forward_hook(noting(log, "forward"))
+    output = check.works("a call by keyword", partial(module, input=x))
+    check.equal("output of a call by keyword", output, module.forward(x))
+    check.order("hooks of a call by keyword", log, ["pre", "forward"])
 
 
 def _with_another(module: Any, part: Any) -> Any:
@@ -139,6 +145,13 @@ def parts_of_a_graph_are_shared(check: Check) -> None:
     check.order("a part that is added: hooks", log, ["added"])
 
 
+def _tracing() -> bool:
+    """Whether torch.fx is tracing, where this torch can say so. Newer ones warn of the older name."""
+    tracer = import_module("torch.fx._symbolic_trace")
+    asked = getattr(tracer, "is_fx_symbolic_tracing", None) or getattr(tracer, "is_fx_tracing", lambda: False)
+    return bool(asked())
+
+
 @program("TR-13", PROMISE, since="1.10", source="torch.fx.symbolic_trace; torch.jit.trace")
 def an_error_ends_tracing(check: Check) -> None:
     """After a hook raised while a module was traced, by torch.fx or by torch.jit, modules are called as before, with
@@ -157,6 +170,7 @@ def an_error_ends_tracing(check: Check) -> None:
         net = nn.Sequential(inner, nn.Tanh())
         handle = inner.register_forward_hook(refuse)
         check.raises(f"{name}: tracing", ValueError, partial(trace, net), "refused")
+        check.equal(f"{name}: whether torch.fx is tracing", _tracing(), False)
         handle.remove()
         for module in net.modules():
             module.register_forward_hook(lambda module, args, output, log=log: log.append(type(output).__name__))
