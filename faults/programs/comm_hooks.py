@@ -77,6 +77,16 @@ EDITS: tuple[tuple[str, Any, tuple[str, ...]], ...] = (
         ("DD-14",),
     ),
     (
+        "replicate loses its options",
+        lambda: _replicated("record_init_args", ("= kwargs", "= {}")),
+        ("DD-14",),
+    ),
+    (
+        "replicate loses the keyword arguments of a comm hook",
+        lambda: _replicated("register_comm_hook", ("(*comm_args, **comm_kwargs)", "(*comm_args)")),
+        ("DD-14",),
+    ),
+    (
         "replicate loses a comm hook",
         lambda: _replicated("register_comm_hook", ("in self._comm_hook_args:", "in []:")),
         ("DD-14",),

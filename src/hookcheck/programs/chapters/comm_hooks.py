@@ -194,6 +194,12 @@ def replicate_reduces_by_hooks(check: Check) -> None:
         module.set_requires_gradient_sync(True)
         module(leaf(3.0), y=leaf(4.0)).backward()
         check.order("buckets after that", log, [[3.0], [36.0]])
+        unused, log = replicate(net(lambda module, x: module.a * x, a=2.0, b=5.0), find_unused_parameters=True), []
+        unused.register_comm_hook(state=None, hook=reducing(log, 10.0))
+        for count in (1, 2):
+            check.works(f"call {count} with a parameter that is not used", lambda: unused(leaf(3.0)).backward())
+        check.calls("buckets with a parameter that is not used", len(log), 2)
+        check.equal("gradients then, with 30 from the first call", [unused.a.grad, unused.b.grad], [330.0, None])
 
 
 def _running_after(failing: Any) -> Any:
