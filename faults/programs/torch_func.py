@@ -142,6 +142,15 @@ FAULTS = (
         kinds=(),
     ),
     Fault(
+        "torch.func.functional_call: the names of what is tied stay in the dictionary",
+        lambda: edited(
+            stateless, "_untie_named_tensors_map", ("parameters_and_buffers.copy()", "parameters_and_buffers")
+        ),
+        ("TF-12",),
+        kinds=(),
+        since="2.13",
+    ),
+    Fault(
         "torch.func.functional_call: the given parameters stay in the module",
         _kept_parameters,
         ("TF-02",),

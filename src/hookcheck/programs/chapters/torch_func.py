@@ -320,12 +320,14 @@ def shared_parameters_are_given_and_put_back(check: Check) -> None:
         part.register_forward_hook(lambda module, args, output, log=log: log.append(module.w.item()))
         for name in names:
             given, x = torch.tensor(5.0, requires_grad=True), torch.tensor(3.0)
-            output = functional_call(host, {name: given}, (x,))
+            parameters = {name: given}
+            output = functional_call(host, parameters, (x,))
             output.backward()
             calls = 2 if part is inner else 1
             check.equal(f"{what}, by {name}: output: 5 · 5 · 3", _number(output), 75.0)
             check.equal(f"{what}, by {name}: gradient of what is given: 2 · 5 · 3", given.grad, 30.0)
             check.equal(f"{what}, by {name}: the weight in the hook", log, [5.0] * calls)
+            check.order(f"{what}, by {name}: the names in the dictionary after it", [*parameters], [name])
             check.true(f"{what}, by {name}: the weight is the module's own after it", part.w is weight)
             log.clear()
             check.equal(f"{what}, by {name}: output of the next call: 2 · 2 · 3", _number(host(x)), 12.0)
