@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import wraps
 from typing import Any
 
 import torch
@@ -32,6 +33,7 @@ def _asked(name: str, change: Callable[[Any], Any]) -> Patch:
     """Has ``torch.autograd.grad`` or ``backward`` be given ``change(inputs)``."""
 
     def make(original: Any) -> Any:
+        @wraps(original)  # for what asks which inputs it takes
         def call(tensors: Any, *args: Any, inputs: Any = None, **options: Any) -> Any:
             if args and name == "grad":
                 inputs, *args = args  # type: ignore[assignment]
@@ -46,6 +48,11 @@ def _asked(name: str, change: Callable[[Any], Any]) -> Patch:
 def _alone(inputs: Any) -> Any:
     """The first of a list."""
     return [*inputs][:1]
+
+
+def _first_of_names(inputs: Any) -> Any:
+    """Of a dictionary the first entry, under each key."""
+    return dict.fromkeys(inputs, next(iter(inputs.values()))) if isinstance(inputs, dict) else inputs
 
 
 def _graded(inputs: Any) -> Any:
@@ -158,6 +165,15 @@ FAULTS = (
     Fault("argument lists: grad skips what requires no grad", lambda: _asked("grad", _graded), ("AL-04",), since="2.0"),
     Fault(
         "argument lists: grad gives zeros for None", lambda: replaced(torch.autograd, "grad", _with_zeros), ("AL-04",)
+    ),
+    *(
+        Fault(
+            f"argument lists: of a dictionary {name} takes the first entry alone",
+            lambda name=name: _asked(name, _first_of_names),
+            (clause,),
+            since="2.13",
+        )
+        for name, clause in (("grad", "AL-04"), ("backward", "AL-05"))
     ),
     Fault("argument lists: backward is for the first alone", lambda: _asked("backward", _alone), ("AL-05",)),
     Fault("argument lists: backward skips what requires no grad", lambda: _asked("backward", _graded), ("AL-05",)),

@@ -207,17 +207,18 @@ def asking_for_gradients_of_lists(check: Check) -> None:
     """``torch.autograd.grad`` gives the gradient of each entry, an edge or a tensor, as often as it is listed; what is
     not reached is refused, None or zeros, as is asked for; the hooks on what is reached run once."""
     offered = tuple(name for name in CLASSES if name in graph())
-    for mode in ("", "allow_unused", *({"materialize_grads"} & {*signature(torch.autograd.grad).parameters})):
+    modes = ("", "allow_unused", *({"materialize_grads"} & {*signature(torch.autograd.grad).parameters}))
+    for mode, of in (*product(modes, (list,)), *product(modes[1:2], _named(torch.autograd.grad))):
         results: list[Result] = []
         for entries in lists(offered):
             tensors = graph()
             log = noting(tensors)
 
-            def act(tensors: Any = tensors, entries: Entries = entries, mode: str = mode) -> list[Any]:
-                asked = [tensors[name] for name in entries]
+            def act(tensors: Any = tensors, entries: Entries = entries, mode: str = mode, of: Any = of) -> list[Any]:
+                asked = _as(of, [tensors[name] for name in entries])
                 options: dict[str, Any] = {mode: True} if mode else {}
-                gradients = torch.autograd.grad(tensors["root"], asked, **options)
-                return [number(gradient) for gradient in gradients]
+                gradients: Any = torch.autograd.grad(tensors["root"], asked, **options)
+                return [number(gradients[key]) for key in _keys(asked)]
 
             due = _asked(entries, mode)
             hooks = sorted(reached(map(_tensor, entries)))
@@ -226,7 +227,25 @@ def asking_for_gradients_of_lists(check: Check) -> None:
                 results.append((entries, observed, due))
             else:
                 results.append((entries, [observed, sorted(log)], [due, hooks]))
-        state(check, mode or "nothing unused", results)
+        state(check, f"{mode or 'nothing unused'}{BY_NAME if of is dict else ''}", results)
+
+
+BY_NAME = ", in a dictionary"
+
+
+def _named(function: Any) -> tuple[Any, ...]:
+    """A dictionary, where a function takes one of inputs."""
+    return (dict,) if "dict" in str(signature(function).parameters["inputs"].annotation) else ()
+
+
+def _as(of: Any, tensors: list[Any]) -> Any:
+    """The tensors in a list, or in a dictionary by their number."""
+    return tensors if of is list else {str(key): tensor for key, tensor in enumerate(tensors)}
+
+
+def _keys(asked: Any) -> list[Any]:
+    """Where the entries of a list or of a dictionary are."""
+    return [*(asked if isinstance(asked, dict) else range(len(asked)))]
 
 
 def _tensor(name: str) -> str:
@@ -249,7 +268,8 @@ def _asked(entries: Entries, mode: str) -> Any:
 def accumulating_into_lists(check: Check) -> None:
     """``backward(inputs=…)`` accumulates the gradient of each entry that is reached into its ``.grad`` once, however
     often it is listed, and no other; the hooks on what is reached run once, and those after accumulation."""
-    _accumulated(check)
+    for of in (list, *_named(torch.autograd.backward)):
+        _accumulated(check, of=of)
 
 
 @program("AL-07", PIN, since="2.3", source="torch.autograd.backward, 'inputs'; GradientEdge")
@@ -259,9 +279,9 @@ def accumulating_by_edges(check: Check) -> None:
     _accumulated(check, EDGES)
 
 
-def _accumulated(check: Check, among: Entries = ()) -> None:
-    """States of each list what a backward for it accumulates, and which hooks it calls; with ``among`` of those lists
-    in which one of it is."""
+def _accumulated(check: Check, among: Entries = (), of: Any = list) -> None:
+    """States of each list, or dictionary, what a backward for it accumulates, and which hooks it calls; with ``among``
+    of those in which one of it is."""
     results: list[Result] = []
     for entries in lists((*GRADIENTS, *OUTSIDE, *UNGRADED, "None", *among), among):
         tensors = graph()
@@ -272,7 +292,7 @@ def _accumulated(check: Check, among: Entries = ()) -> None:
             )
 
         def act(tensors: Any = tensors, entries: Entries = entries) -> dict[str, Any]:
-            tensors["root"].backward(inputs=[tensors[name] for name in entries])
+            tensors["root"].backward(inputs=_as(of, [tensors[name] for name in entries]))
             return {name: number(tensors[name].grad) for name in (*GRADIENTS, *OUTSIDE)}
 
         observed = attempted(act)
@@ -286,7 +306,7 @@ def _accumulated(check: Check, among: Entries = ()) -> None:
         ]
         due = {name: GRADIENTS[name] if name in named else None for name in (*GRADIENTS, *OUTSIDE)}
         results.append((entries, [observed, sorted(log)], [due, sorted(hooks)]))
-    state(check, "backward", results)
+    state(check, f"backward{BY_NAME if of is dict else ''}", results)
 
 
 WEIGHTS = (1.0, 10.0)
