@@ -63,6 +63,11 @@ def _not_beside_a_default(original: Any) -> Any:
 
 CALLED = "enumerate(script_module._c._get_forward_hooks())"
 
+
+def _without_keywords(original: Any) -> Any:
+    return lambda self, module, forward, args, kwargs: original(self, module, forward, args, {})
+
+
 FAULTS = (
     Fault(
         "torch.jit.script: hooks are left out",
@@ -77,6 +82,12 @@ FAULTS = (
         kinds=(),
     ),
     Fault("torch.jit.trace: hooks are left out", lambda: past_hooks(torch.jit, "trace"), ("TR-05",), kinds=()),
+    Fault(
+        "torch.fx: parts lose what they are given by keyword",
+        lambda: replaced(import_module("torch.fx").Tracer, "call_module", _without_keywords),
+        ("TR-06",),
+        kinds=(),
+    ),
     Fault(
         "torch.fx: leaves are traced into, and with them their hooks",
         lambda: replaced(

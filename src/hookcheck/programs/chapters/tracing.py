@@ -164,6 +164,24 @@ def fx_keeps_the_hooks_of_leaves(check: Check) -> None:
     check.equal("gradient, through a backward hook of a leaf", x.grad, [5])
     check.order("hooks in tracing and in a call", log, ["inner: Proxy", "leaf: Tensor"])
 
+    class Factor(nn.Module):
+        def forward(self, x: Any, factor: float = 1.0) -> Any:
+            return factor * x
+
+    class ByKeyword(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.inner, self.leaf = Factor(), nn.ReLU()
+
+        def forward(self, x: Any) -> Any:
+            return self.leaf(input=self.inner(x, factor=3.0))
+
+    ByKeyword.forward.__annotations__.clear()  # torch 1.8 takes them for classes, and here they are texts
+    named = ByKeyword()
+    named.inner.register_forward_hook(noting("inner", 10))
+    named.leaf.register_forward_hook(noting("leaf", 1))
+    check.equal("output where parts are called by keyword", import_module("torch.fx").symbolic_trace(named)(x), [20])
+
 
 def _exported(net: Any) -> Any:
     """The module of the exported program of ``net``."""
