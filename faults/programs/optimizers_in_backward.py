@@ -86,6 +86,20 @@ FAULTS = (
         "2.3",
     ),
     Fault(
+        "a scaler keeps the arguments of a step to itself that unscales by itself",
+        lambda: edited(torch.amp.GradScaler, "step", ("optimizer.step(*args, **kwargs_)", "optimizer.step()")),
+        ("OP-21",),
+        (),
+        "2.13",
+    ),
+    Fault(
+        "a scaler leaves its scale on an optimizer that unscales by itself",
+        lambda: edited(torch.amp.GradScaler, "step", ("del optimizer.grad_scale", "pass")),
+        ("OP-21",),
+        (),
+        "2.13",
+    ),
+    Fault(
         "a scaler that is not enabled keeps the arguments of the step to itself",
         lambda: edited(
             torch.amp.GradScaler, "step", ("return optimizer.step(*args, **kwargs)", "return optimizer.step()")
