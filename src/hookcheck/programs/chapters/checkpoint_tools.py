@@ -357,7 +357,7 @@ def policies_on_an_operation_that_runs_twice(check: Check) -> None:
         layers, x = [net(lambda module, x: x.sin()) for _ in range(2)], leaf(0.5)
         for layer in layers:
             layer.register_forward_hook(lambda module, args, output, log=log: log.append(output.item()))
-        region = nn.Sequential(*layers, net(lambda module, x: torch.add(x * x, x * x, alpha=2)))
+        region = nn.Sequential(*layers, net(lambda module, x: torch.add(x, x, alpha=2).square()))
         contexts = partial(tool("create_selective_checkpoint_contexts"), policy)
         y = tool("checkpoint")(region, x, use_reentrant=False, context_fn=contexts)
         check.equal(f"{name}: what the policy is told", results, [first, second] if tells else [0.0, 0.0])
@@ -365,9 +365,9 @@ def policies_on_an_operation_that_runs_twice(check: Check) -> None:
             y.backward()
         check.order(f"{name}: computed again", ran, again)
         check.equal(f"{name}: what hooks see in both passes", log, [first, second] * 2)
-        check.equal(f"{name}: output", y, [3 * second * second])
-        # of 3 · sin(sin(x))²: 6 times that sine, times the cosines
-        check.equal(f"{name}: gradient", x.grad, [6 * second * math.cos(first) * math.cos(0.5)])
+        check.equal(f"{name}: output", y, [9 * second * second])
+        # of (3 · sin(sin(x)))²: 18 times that sine, times the cosines
+        check.equal(f"{name}: gradient", x.grad, [18 * second * math.cos(first) * math.cos(0.5)])
 
 
 SHOWN, PLAIN = "Operations executed during recomputation", "different metadata"
