@@ -41,6 +41,8 @@ def _past_the_class() -> Patch:
     return replaced(torch.nn.Module, "__setattr__", make)
 
 
+MODULES = "_global_module_registration_hooks"
+
 FAULTS = (
     Fault("an assignment of a parameter goes past its class", _past_the_class, ("RG-07",), since="2.0"),
     Fault(
@@ -88,6 +90,12 @@ FAULTS = (
         "a buffer registration hook is skipped for None",
         lambda: edited(torch.nn.Module, "register_buffer", ("output = hook(", "output = tensor is not None and hook(")),
         ("RG-05",),
+        since="2.0",
+    ),
+    Fault(
+        "module registration hooks run in reverse order where a module is assigned",
+        lambda: edited(torch.nn.Module, "__setattr__", (f"{MODULES}.values()", f"reversed({MODULES}.values())")),
+        ("RG-04",),
         since="2.0",
     ),
     Fault(

@@ -192,8 +192,20 @@ def handles_remove(check: Check) -> None:
             empty.add_module("module", nn.Identity())
             return list(log)
 
+        def assign(log: list[str] = log) -> list[str]:
+            log.clear()
+            empty: Any = nn.Module()
+            empty.parameter = nn.Parameter(torch.ones(1))
+            empty.register_buffer("buffer", torch.ones(1))
+            empty.buffer = torch.zeros(1)
+            empty.module = nn.Identity()
+            empty.module = None
+            return list(log)
+
         handles = {word: globally(f"{kind}_registration_hook", noting(log, word)) for word in ("a", "b", "c")}
         check.order(f"three hooks for a {kind}", register(), ["a", "b", "c"])
+        times = 1 if kind == "parameter" else 2  # a buffer is registered first, and a module becomes None
+        check.order(f"three hooks for a {kind} that is assigned", assign(), times * ["a", "b", "c"])
         handles["b"].remove()
         handles["b"].remove()
         check.order(f"the second removed, twice, for a {kind}", register(), ["a", "c"])
