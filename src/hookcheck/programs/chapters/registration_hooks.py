@@ -195,10 +195,10 @@ def handles_remove(check: Check) -> None:
         def assign(log: list[str] = log) -> list[str]:
             log.clear()
             empty: Any = nn.Module()
-            empty.parameter = nn.Parameter(torch.ones(1))
+            empty.parameter = values["parameter"]
             empty.register_buffer("buffer", torch.ones(1))
-            empty.buffer = torch.zeros(1)
-            empty.module = nn.Identity()
+            empty.buffer = values["buffer"]
+            empty.module = values["module"]  # made before the hooks were there
             empty.module = None
             return list(log)
 
