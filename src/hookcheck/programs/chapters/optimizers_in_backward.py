@@ -90,9 +90,9 @@ def step_hooks_see_unscaled_gradients(check: Check) -> None:
         due = ["word", {"named": 7}]
         check.equal(f"arguments of the step that a scaler was given, in a hook{name}", given, [due], "argument")
         check.equal(f"what the step of a scaler gives{name}", what, due)
-    own: Any = Given([parameter], lr=0.25)  # one that unscales by itself, for which it has the scale while it steps
-    own._step_supports_amp_scaling, given = True, []
-    own.register_step_pre_hook(lambda own, args, kwargs: given.append([args[-1], kwargs, own.grad_scale.item()]))
-    check.equal("what the step gives that unscales by itself", scaler.step(own, "word", named=7), due)
+    fused: Any = Given([parameter], lr=0.25)  # one that unscales by itself, for which it has the scale while it steps
+    fused._step_supports_amp_scaling, given = True, []
+    fused.register_step_pre_hook(lambda fused, args, kwargs: given.append([args[-1], kwargs, fused.grad_scale.item()]))
+    check.equal("what the step gives that unscales by itself", scaler.step(fused, "word", named=7), due)
     check.equal("its arguments and the scale, in a hook", given, [["word", {"named": 7}, 4.0]], "argument")
-    check.true("the scale is taken off it", not hasattr(own, "grad_scale"))
+    check.true("the scale is taken off it", not hasattr(fused, "grad_scale"))
