@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import namedtuple
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import make_dataclass
 from importlib import import_module
 from typing import Any
 
@@ -23,14 +23,7 @@ from hookcheck.programs.program import program
 
 Pair = namedtuple("Pair", "first second")
 
-
-@dataclass
-class Two:
-    """Two outputs, as networks for language give theirs."""
-
-    first: Any
-    second: Any
-
+Two: Any = make_dataclass("Two", ["first", "second"])
 
 HOLDS: dict[str, tuple[Callable[..., Any], Callable[[Any, int], Any]]] = {
     "a tuple": (lambda *two: two, lambda held, place: held[place]),
@@ -38,7 +31,7 @@ HOLDS: dict[str, tuple[Callable[..., Any], Callable[[Any, int], Any]]] = {
     "a dict": (lambda *two: {**dict(enumerate(two))}, lambda held, place: held[place]),
     "a named tuple": (Pair, lambda held, place: held[place]),
     "dicts in a tuple": (lambda *two: ({"y": two[0]}, {"y": two[1]}), lambda held, place: held[place]["y"]),
-    "a dataclass": (Two, lambda held, place: (held.first, held.second)[place]),
+    "a dataclass": (Two, lambda held, place: getattr(held, ("first", "second")[place])),
 }
 """How a module may hold two outputs, and how one of them is picked."""
 
@@ -56,7 +49,9 @@ def watched(forward: Callable[..., Any], log: list[Any]) -> Any:
 
         return forward(seen, *args, **kwargs)
 
-    return net(run, w=nn.Parameter(torch.tensor([2.0])))
+    module = net(run)
+    module.w = nn.Parameter(torch.tensor([2.0]))
+    return module
 
 
 def within_a_root(module: Any, **options: Any) -> Any:
@@ -68,11 +63,6 @@ def noting_the_shard(module: Any, log: list[Any]) -> Any:
     """The module under fully_shard, with a post-accumulate-grad hook that notes the gradient of its weight."""
     module.w.register_post_accumulate_grad_hook(lambda weight: log.append(weight.grad.to_local().tolist()))
     return module
-
-
-def local(gradient: Any) -> Any:
-    """The numbers of this process's shard of a gradient, or which class it has where that is no shard."""
-    return gradient.to_local().tolist() if hasattr(gradient, "to_local") else type(gradient).__name__
 
 
 def x(value: float, requires_grad: bool = False) -> Any:
@@ -94,7 +84,8 @@ def each_output_has_parameters_gathered(check: Check) -> None:
                     log.clear()
                     module.w.grad = None
                     pick(root(x(1.0)), place).backward()
-                    log += [type(module.w).__name__, local(module.w.grad)]
+                    grad = module.w.grad
+                    log += [type(module.w).__name__, None if grad is None else grad.to_local().tolist()]
                     mode = "training" if training else "evaluation"
                     check.order(f"{name}, {mode}: backward from output {place}", log, [WHOLE, SHARD, [gradient]])
 
