@@ -134,7 +134,10 @@ def _no_method(scopes: Scopes, of: ast.ClassDef, name: str) -> bool:
     return known and not read and not named and not name.startswith("_") and name not in CALLED
 
 
-LOOKING = frozenset(("getattr", "import_module", "staticmethod", "type", "partial", "vars", "forward_ad.unpack_dual"))
+LOOKING = frozenset((
+    "getattr", "import_module", "staticmethod", "type", "partial", "vars", "forward_ad.unpack_dual", "namedtuple",
+    "make_dataclass",
+))  # fmt: skip
 """What is called to look something up, or to make a function or a class."""
 
 

@@ -110,14 +110,18 @@ def unfilled(text: str) -> str | None:
 
 
 def only_made(scopes: Scopes, value: ast.expr) -> bool:
-    """Whether a value is the same where it is made later: a name, a literal, a function, or a dataclass of these."""
+    """Whether a value is the same where it is made later: a name, a literal, a function, or a tuple or a dataclass of
+    these."""
+    if isinstance(value, ast.Tuple):
+        return all(only_made(scopes, part) for part in value.elts)
     if not isinstance(value, ast.Call):
-        numbers = isinstance(value, ast.Tuple) and literal(value)
-        return numbers or isinstance(value, (ast.Constant, ast.Name, ast.Lambda))
+        return literal(value) or isinstance(value, (ast.Name, ast.Lambda))
     of = next((n for n in scopes.tree.body if getattr(n, "name", "") == ast.unparse(value.func)), None)
     plain = isinstance(of, ast.ClassDef) and any(ast.unparse(d).startswith("dataclass") for d in of.decorator_list)
     parts = (*value.args, *(keyword.value for keyword in value.keywords))
-    return ast.unparse(value.func) == "partial" or (plain and all(only_made(scopes, part) for part in parts))
+    return ast.unparse(value.func) in ("partial", "make_dataclass") or (
+        plain and all(only_made(scopes, part) for part in parts)
+    )
 
 
 def _uses(scopes: Scopes, key: Key) -> tuple[set[str], list[ast.Dict], list[ast.Subscript]] | None:

@@ -182,7 +182,7 @@ def _partly(scopes: Scopes, node: ast.expr) -> ast.expr | None:
     if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Dict) and literal(node.slice):
         by_key = {ast.unparse(key): value for key, value in zip(node.value.keys, node.value.values) if key}
         acts = (n.func for value in node.value.values for n in outside_of_functions(value) if isinstance(n, ast.Call))
-        harmless = all(ast.unparse(act) == "partial" for act in acts)
+        harmless = all(ast.unparse(act) in ("partial", "make_dataclass") for act in acts)
         return by_key.get(ast.unparse(node.slice)) if harmless and all(node.value.keys) else None
     if isinstance(node, ast.Subscript) and literal(node.slice) and (alike := same_entries(node.value)) is not None:
         return ast.Subscript(alike, node.slice, node.ctx)

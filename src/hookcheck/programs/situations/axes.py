@@ -48,7 +48,7 @@ class Dispatching(TorchDispatchMode):
 """What must change nothing, by name."""
 
 OTHER_CONTEXTS = {
-    "enabled autocast": Choice('torch.autocast("cpu", torch.bfloat16)', (1, 10)),
+    "enabled autocast": Choice('torch.autocast("cpu", dtype=torch.bfloat16)', (1, 10)),
     "enable_grad in no_grad": Choice("torch.no_grad(), torch.enable_grad()"),
     "no check for NaN": Choice("torch.autograd.detect_anomaly(check_nan=False)", (2, 0)),
     "cached parametrizations": Choice("parametrize.cached()", (1, 9), "from torch.nn.utils import parametrize\n"),
