@@ -176,8 +176,7 @@ def test_a_fault_that_sequences_show_has_a_script(what: str) -> None:
 WHOLE = '''# /// script
 # dependencies = ["torch"]
 # ///
-"""register_load_state_dict_post_hook, where a hook removes itself: RuntimeError: OrderedDict
-mutated during iteration."""
+"""register_load_state_dict_post_hook, where a hook removes itself: RuntimeError."""
 # https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html
 
 import torch
