@@ -38,6 +38,7 @@ f()"""
     [
         (unlooked, "a = f()\nfloat(a[0])\ng(a)", "a = f()\ng(a)"),
         (unlooked, "a = float(f())\ng(a)\na.backward()", None),
+        (unlooked, "if a is not None:\n    sorted(a)\nf()", "f()"),
         (unlooked, '"""A title."""\n{"class": type(a), **vars(a)}\n[*a]\ng(a)', '"""A title."""\ng(a)'),
         (unlooked, "[f() for each in a]\ng(a)", None),
         (unlooked, "a * a\ng(a)", None),  # hooks on saved tensors are called

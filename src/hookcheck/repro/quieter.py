@@ -20,7 +20,8 @@ def unlooked(text: str) -> str | None:
     nobody reads."""
     scopes = Scopes(text)
     readers = _readers(scopes.tree)
-    looks: list[ast.stmt] = [n for n in ast.walk(scopes.tree) if isinstance(n, ast.Expr) and _looks(n.value)]
+    seen = (n for n in ast.walk(scopes.tree) if isinstance(n, ast.Expr) and _looks(n.value))
+    looks = [_with_condition(scopes, statement, readers) for statement in seen]
     for statement in (n for n in ast.walk(scopes.tree) if isinstance(n, ast.Assign) and reads(n.value, readers)):
         if _unread(scopes, statement):
             looks.append(_with_condition(scopes, statement, readers))
