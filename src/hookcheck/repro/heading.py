@@ -60,16 +60,16 @@ def since_guard(since: str) -> list[str]:
     return [f'tuple(map(int, torch.__version__.split(".")[:2])) < {release(since)}']
 
 
-def header(headings: Sequence[str], where: str) -> str:
+def header(headings: Sequence[str], where: str, lines: int = 2) -> str:
     """The first lines of a script: what it depends on, what it shows, and where the promise stands.
 
-    Of the ``headings``, each briefer than the one before, that is taken which fits on a line; else, on two lines, the
-    first that was not cut off.
+    Of the ``headings``, each briefer than the one before, that is taken which fits on a line; else, on so many
+    ``lines``, the first that was not cut off.
     """
     room = WIDTH - len('""".""" ')
     whole = (heading for heading in headings if not heading.endswith("…"))
     heading = next((heading for heading in headings if len(heading) <= room), next(whole, headings[0]))
-    said = "\n".join(textwrap.wrap(heading, room, max_lines=2, placeholder=" …"))
+    said = "\n".join(textwrap.wrap(heading, room, max_lines=lines, placeholder=" …"))
     said += "" if said.endswith("…") else "."
     links = [f"# {where}"] if where and len(where) < WIDTH - 2 else []
     return "\n".join(["# /// script", '# dependencies = ["torch"]', "# ///", f'"""{said}"""', *links])

@@ -11,7 +11,7 @@ from hookcheck.releases.numbers import release
 from hookcheck.repro.alone import Alone
 from hookcheck.repro.editing import end, quoted, replaced, source, start
 from hookcheck.repro.formatting import WIDTH, formatted
-from hookcheck.repro.heading import FAILS, LACKS, header, since_guard
+from hookcheck.repro.heading import FAILS, LACKS, LONGEST, header, since_guard
 from hookcheck.repro.importing import named
 from hookcheck.repro.links import links
 from hookcheck.repro.syntax import lines_of, may_name, without
@@ -143,9 +143,13 @@ class Written:
         """The script, as a formatter has it; with a ``fact`` that is what it is about. Both sides are compared as
         ``plain`` makes them.
 
-        With a ``control`` it ends with another exit code where that is not so.
+        With a ``control`` it ends with another exit code where that is not so. Where it is too long by a line, what it
+        is about is cut to one.
         """
-        return formatted(self.draft(text, fact, plain, remark, control))
+        script = formatted(self.draft(text, fact, plain, remark, control))
+        if script.count("\n") != LONGEST + 1:
+            return script
+        return script.replace(_header(self.program), _header(self.program, lines=1), 1)
 
     def draft(self, text: str, fact: str, plain: str = PLAIN, remark: str = "", control: str = "") -> str:
         """The same before it is formatted, which is enough to run it."""
@@ -273,8 +277,8 @@ def _run(called: bool, name: str, device: str, fact: str) -> str:
     return "\n".join(["try:", *(f"    {line}" for line in act), *fails])
 
 
-def _header(program: Program) -> str:
-    return header([program.statement.rstrip(".")], next(iter(links(program.source)), "").partition("#")[0])
+def _header(program: Program, lines: int = 2) -> str:
+    return header([program.statement.rstrip(".")], next(iter(links(program.source)), "").partition("#")[0], lines)
 
 
 def is_needed(line: str, text: str) -> bool:
