@@ -21,6 +21,9 @@ def test_what_meets_is_counted() -> None:
     alone = by_choices[("site", "output"), ("outer", OUTER)]
     assert (alone.situations, alone.reason) == (0, NOT_DRAWN)
     assert alone.row["choices"] == ["site: output", f"outer: {OUTER}"]
+    judged = {meeting.choices: meeting.situations for meeting in meetings(twice, (("clause", "host"),))}
+    assert judged[("clause", "SI-04"), ("host", HOST)] == judged[("clause", "SI-04"), ("host", "plain")] == 1
+    assert judged[("clause", "SI-01"), ("host", HOST)] == 0
     rows = {row["axes"]: row for row in counts(by_choices.values())}
     assert rows["site × outer"]["reached"] == 1
     assert rows["site × outer × host"]["reached"] == 2

@@ -90,7 +90,7 @@ def dropped(text: str) -> str | None:
         if given and isinstance(node, ast.Name) and _idle(statement.value, _making(scopes)):  # type: ignore[union-attr]
             whole = scopes.all_of(statement)  # type: ignore[arg-type]
             return without(text, lines_of(whole)) if not scopes.alone(whole) else None
-        if isinstance(statement, ast.Assign) and _is_kept_result(statement, text):
+        if isinstance(statement, ast.Assign) and _names_a_result(statement, text):
             lines = text.split("\n")
             first = statement.lineno - 1
             lines[first] = lines[first].replace(f"{name} = ", "", 1)
@@ -113,7 +113,7 @@ def _acts(scopes: Scopes, name: ast.AST) -> str | None:
     return "\n".join(lines)
 
 
-def _is_kept_result(statement: ast.Assign, text: str) -> bool:
+def _names_a_result(statement: ast.Assign, text: str) -> bool:
     """Whether a statement gives what a call returns a name, and does nothing else with it: the handle of a hook, or
     anything where nobody asks which objects are still there."""
     call, (target, *others) = statement.value, statement.targets

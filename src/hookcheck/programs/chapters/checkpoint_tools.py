@@ -35,7 +35,7 @@ from hookcheck.programs.program import program
 
 SEQUENTIAL = "torch.utils.checkpoint.checkpoint_sequential"
 WRAPPERS = "torch.distributed.algorithms._checkpoint.checkpoint_wrapper"
-OWN = "checkpoint_wrapper, checkpoint_fn"
+BY_CHECKPOINT_FN = "checkpoint_wrapper, checkpoint_fn"
 
 # Four layers: what backward lists of the second passes. All segments but the last are run again, the last one of them
 # first; the variant that is not reentrant stops inside of the last layer of each.
@@ -92,7 +92,7 @@ def _forms() -> tuple[str, ...]:
 
 def _forms_and_wrappers() -> tuple[str, ...]:
     """The same, with those that pass on what they are given to one of these."""
-    return (*_forms(), *((WRAPPER, OWN) if torch.distributed.is_available() else ()))
+    return (*_forms(), *((WRAPPER, BY_CHECKPOINT_FN) if torch.distributed.is_available() else ()))
 
 
 def _called(module: Any, options: dict[str, Any]) -> Run:
@@ -113,14 +113,19 @@ def _wrapped(module: Any, options: dict[str, Any]) -> Run:
     return wrapper
 
 
-def _wrapped_by_own(module: Any, options: dict[str, Any]) -> Run:
+def _wrapped_by_checkpoint_fn(module: Any, options: dict[str, Any]) -> Run:
     """The same, by a checkpoint function that the caller gives, and which must be told of ``use_reentrant``."""
     return _wrapped(module, {"checkpoint_fn": tool("checkpoint"), "use_reentrant": False, **options})
 
 
 def _of_form(form: str) -> Callable[[Any, dict[str, Any]], Run]:
     """What makes a checkpoint of that form of a module."""
-    return {NON_REENTRANT: _called, COMPOSABLE: _composed, WRAPPER: _wrapped, OWN: _wrapped_by_own}[form]
+    return {
+        NON_REENTRANT: _called,
+        COMPOSABLE: _composed,
+        WRAPPER: _wrapped,
+        BY_CHECKPOINT_FN: _wrapped_by_checkpoint_fn,
+    }[form]
 
 
 @contextmanager

@@ -54,7 +54,7 @@ def forward_hooks_are_traced(check: Check) -> None:
         call(torch.ones(2))  # has the weight made
         with torch.no_grad():
             lazy.weight.fill_(2.0)
-        # The pre-hook gives 11 and 12, and the module twice their sum.
+        # The pre-hook gives 11 and 12, the module twice their sum, and the hook three times that.
         check.equal(f"{backend}: output of a module that was lazy", call(torch.tensor([1.0, 2.0])), [138])
         check.order(f"{backend}: hooks in two calls, of which the first is lazy", log, 2 * ["pre", "hook"])
 
