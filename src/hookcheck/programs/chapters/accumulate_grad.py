@@ -112,3 +112,85 @@ def a_gradient_that_a_hook_kept(check: Check) -> None:
     for name in ("hook", "pre-hook of the Node"):
         if gradients[name]:
             check.equal(f"kept by a {name}", gradients[name][0], [2])
+
+
+@program(
+    "AG-07", PROMISE, since="2.10", source="torch.Tensor.grad_dtype: 'the autograd engine casts incoming gradients'"
+)
+def has_the_dtype_that_the_leaf_asks_for(check: Check) -> None:
+    """Hooks on a leaf get its gradient in the leaf's ``grad_dtype``, and as it comes if that is None."""
+    slope = 2.0**200  # float64 holds it; the others do not
+
+    class Precise(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: Any) -> Any:
+            return x.clone()
+
+        @staticmethod
+        def backward(ctx: Any, grad: Any) -> Any:
+            return slope * grad.double()
+
+    for asked in (None, torch.float64, torch.float32, torch.bfloat16):
+        seen: dict[str, Any] = {}
+        w = nn.Parameter(torch.tensor([3.0]))
+        w.grad_dtype = asked
+        w.register_hook(lambda grad: seen.update({"a hook": grad}))  # noqa: B023
+        w.register_post_accumulate_grad_hook(lambda p: seen.update({"a post-accumulate hook": p.grad.clone()}))  # noqa: B023
+        torch.autograd.graph.register_multi_grad_hook([w], lambda gs: seen.update({"a multi-grad hook": gs[0]}))  # noqa: B023
+        node = torch.autograd.graph.get_gradient_edge(w).node
+        node.register_prehook(lambda gs: seen.update({"a pre-hook of the Node": gs[0]}))  # noqa: B023
+        node.register_hook(lambda gi, go: seen.update({"a hook of the Node": go[0].clone()}))  # noqa: B023
+        Precise.apply(w).backward()
+        dtype = asked or torch.float64
+        due = slope if dtype == torch.float64 else float("inf")
+        check.order(f"who was called, with {asked}", sorted(seen), [
+            "a hook", "a hook of the Node", "a multi-grad hook", "a post-accumulate hook", "a pre-hook of the Node",
+        ])  # fmt: skip
+        for name, grad in seen.items():
+            check.equal(f"dtype of what {name} got, with {asked}", str(grad.dtype), str(dtype))
+            check.equal(f"what {name} got, with {asked}", grad.tolist(), [due])
+        Precise.apply(w).backward()
+        check.equal(f".grad after another backward, with {asked}", w.grad.tolist(), [2 * due])
+        check.equal(f"its dtype, with {asked}", str(w.grad.dtype), str(dtype))
+
+
+@program("AG-08", PROMISE, since="2.13", source="torch.autograd.enforce_grad_layout_policy; 'Default gradient layouts'")
+def has_the_strides_of_the_leaf(check: Check) -> None:
+    """A post-accumulate hook meets ``.grad`` in the strides of the leaf, also after these were not enforced for a
+    while."""
+
+    class Transposed(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: Any) -> Any:
+            return x.clone()
+
+        @staticmethod
+        def backward(ctx: Any, grad: Any) -> Any:
+            return torch.tensor([[1.0, 3.0], [2.0, 4.0]]).t()
+
+    def seen() -> Any:
+        strides: list[Any] = []
+        w = nn.Parameter(torch.zeros(2, 2))
+        w.register_post_accumulate_grad_hook(lambda p: strides.append((p.grad.stride(), p.grad.tolist())))
+        Transposed.apply(w).sum().backward()
+        return strides
+
+    def raises() -> None:
+        with relaxed(False):
+            raise ValueError("on purpose")
+
+    relaxed = torch.autograd.enforce_grad_layout_policy
+    due = [((2, 1), [[1, 2], [3, 4]])]
+    check.equal("before", seen(), due)
+    with relaxed(False):
+        within = seen()
+        with relaxed(True):
+            check.equal("enforced within", seen(), due)
+    check.equal("values while it was not enforced", [values for _, values in within], [[[1, 2], [3, 4]]])
+    check.equal("afterwards", seen(), due)
+    decorated = relaxed(False)(seen)
+    check.equal("once a function is decorated", seen(), due)
+    check.equal("calls in the decorated function", len(decorated()), 1)
+    check.equal("after the decorated function", seen(), due)
+    check.raises("an error within", ValueError, raises, "on purpose")
+    check.equal("after the error", seen(), due)
