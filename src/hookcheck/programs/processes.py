@@ -20,8 +20,8 @@ from hookcheck.programs.check import Check, NotRun
 
 Result = TypeVar("Result")
 
-SECONDS = 30
-"""How long a process waits for another one."""
+SECONDS = 90
+"""How long a process waits for another one: a step took 52 seconds beside fourteen busy processes on two cores."""
 
 KEPT: deque[Any] = deque(maxlen=64)
 """Groups that are destroyed. One that goes waits for its threads while it holds the GIL, which they may wait for: it
@@ -131,8 +131,11 @@ def _one(check: Check, act: Callable[[int], Result], store: str, rank: int) -> R
 
 
 def _second(act: Callable[[int], Any], store: str) -> None:
-    """What the second process does until the first one has ended; the watchdog ends it whatever it waits for."""
-    faulthandler.dump_traceback_later(SECONDS + 5, exit=True)
+    """What the second process does until the first one has ended; the watchdog ends it whatever it waits for.
+
+    That is late: it would also end a process whose first one is only slow, which then had its connection cut.
+    """
+    faulthandler.dump_traceback_later(2 * SECONDS, exit=True)
 
     def stay(rank: int) -> None:
         act(rank)
