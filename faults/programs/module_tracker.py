@@ -118,6 +118,17 @@ FAULTS = (
         "2.13",
     ),
     Fault(
+        "ModTracker: hooks are not called as a module is entered",
+        lambda: other(
+            "torch.distributed._tools.mod_tracker",
+            "ModTracker._fw_pre_hook",
+            ("self._user_pre_fw_hook(mod, input)", "pass"),
+        ),
+        ("MT-05", "MT-07"),
+        (),
+        "2.13",
+    ),
+    Fault(
         "ModTracker: a hook after a backward is not called",
         lambda: other(
             "torch.distributed._tools.mod_tracker",

@@ -299,6 +299,22 @@ def hooks_of_the_other_tracker(check: Check) -> None:
     check.order("hooks once they are cleared", log, [])
 
 
+@program("MT-07", PIN, since="2.6", source="torch.distributed._tools.mod_tracker.ModTracker.register_user_hooks")
+def hooks_of_the_other_tracker_in_two_calls(check: Check) -> None:
+    """Hooks of two kinds that a ``ModTracker`` gets by two calls are called, as those that it gets by one."""
+    if not torch.distributed.is_available():
+        raise NotOffered("this torch is built without torch.distributed")
+    pre, post = "pre_fw_hook", "post_fw_hook"
+    for name, calls in {"one call": [[pre, post]], "two calls": [[pre], [post]]}.items():
+        tracker = tracker_of("ModTracker")
+        log: list[str] = []
+        for kinds in calls:
+            tracker.register_user_hooks(**{kind: lambda *given, kind=kind: log.append(kind) for kind in kinds})  # noqa: B023
+        with tracker:
+            nn.Identity()(torch.ones(1))
+        check.order(f"calls of hooks that {name} registered", log, [pre, post])
+
+
 @program("MT-06", PROMISE, since="2.6", source="torch.utils.flop_counter.FlopCounterMode; 'hierarchical output'")
 def flops_are_counted_by_module(check: Check) -> None:
     """``FlopCounterMode`` counts the operations of each module in forward and in backward, those of its children with
