@@ -8,7 +8,7 @@ pair[0] + 13 · pair[1]``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from inspect import signature
 from itertools import product
@@ -176,20 +176,20 @@ def first_gradients_of_lists(check: Check) -> None:
 def what_multi_grad_hooks_refuse(check: Check) -> None:
     """A list with what requires no grad, in mode "all", or with None, is refused as the hook is registered, and no hook
     stays on the others."""
-    _refused(check, (*UNGRADED, "None"))
+    _refused(check, (*UNGRADED, "None"), "", {})
     if "mode" in signature(torch.autograd.graph.register_multi_grad_hook).parameters:
-        _refused(check, ("None",), 'mode "any": ', mode="any")
+        _refused(check, ("None",), 'mode "any": ', {"mode": "any"})
 
 
 @program("AL-06", PIN, since="2.13", source=f"{MULTI}, 'Sequence[torch.Tensor]'")
 def multi_grad_hooks_refuse_edges(check: Check) -> None:
     """A list with a gradient edge is refused as the hook is registered, and no hook stays on the others."""
-    _refused(check, EDGES)
-    _refused(check, EDGES, 'mode "any": ', mode="any")
+    _refused(check, EDGES, "", {})
+    _refused(check, EDGES, 'mode "any": ', {"mode": "any"})
 
 
-def _refused(check: Check, refused: Entries, name: str = "", **options: str) -> None:
-    """States of lists with such entries that registering on them raises, and that no hook stays then."""
+def _refused(check: Check, refused: Entries, name: str, options: Mapping[str, Any]) -> None:
+    """States of lists with such entries that registering on them, with options, raises and leaves no hook."""
     raised: list[Result] = []
     left: list[Result] = []
     for entries in lists((*GRADIENTS, *OUTSIDE, *refused), refused):
