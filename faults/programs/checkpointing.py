@@ -12,6 +12,7 @@ import torch
 import torch.utils.checkpoint
 
 from ..engine import Fault, replaced
+from ..registering import edited
 
 Change = Callable[[Any], Any]
 
@@ -121,6 +122,17 @@ FAULTS = (
         lambda: replaced(torch.utils.checkpoint.uuid, "uuid4", lambda original: lambda: 7),
         ("CK-20",),
         since="2.1",
+    ),
+    Fault(
+        "checkpoint: what a region is called with is not saved",
+        lambda: edited(
+            torch.utils.checkpoint._CheckpointFrame,
+            "save_inputs",
+            ("self.saved_args = [", "self.saved_args = list(args) if True else ["),
+        ),
+        ("CK-39",),
+        kinds=(),
+        since="2.13",
     ),
 )
 

@@ -33,6 +33,16 @@ EDITS: tuple[tuple[str, Any, tuple[str, ...]], ...] = (
         ("DD-13",),
     ),
     (
+        "what is in 16 bits is not divided",
+        lambda: _ready("default_hooks", "_compress_hook", (".div_(world_size)", "")),
+        ("DD-19",),
+    ),
+    (
+        "allreduce_hook gives the sum",
+        lambda: _ready("default_hooks", "_allreduce_fut", ("tensor.div_(group_to_use.size())", "pass")),
+        ("DD-19",),
+    ),
+    (
         "noop_hook gives zeros",
         lambda: _ready("debugging_hooks", "noop_hook", ("bucket.buffer()", "bucket.buffer() * 0")),
         ("DD-13",),

@@ -125,4 +125,18 @@ FAULTS = (
         lambda: _graph("_set_replace_hook", ("finally:", "except ZeroDivisionError:\n        raise\n    else:")),
         ("TR-14",),
     ),
+    fault(
+        "torch.fx: no hook is called where one input is replaced",
+        lambda: edited(
+            import_module("torch.fx").Node,
+            "replace_input_with",
+            ("for replace_hook in m._replace_hooks:", "for replace_hook in ():"),
+        ),
+        ("TR-14",),
+    ),
+    fault(
+        "torch.fx: hooks are not called with a copy",
+        lambda: _graph("__deepcopy__", ("for hook in self._deepcopy_hooks:", "for hook in ():")),
+        ("TR-14",),
+    ),
 )

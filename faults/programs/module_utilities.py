@@ -209,6 +209,13 @@ FAULTS = (
         kinds=(),
     ),
     Fault(
+        "update_bn leaves the momentum as it needs it",
+        lambda: edited(swa_utils, "update_bn", ("bn_module.momentum = momenta[bn_module]", "pass")),
+        ("MU-07",),
+        kinds=(),
+        since="2.0",
+    ),
+    Fault(
         "averaging calls hooks",
         lambda: replaced(swa_utils.AveragedModel, "update_parameters", _hooks_called),
         ("MU-07",),

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
 from importlib import import_module
 from typing import Any
 
 import torch
 
-from ..engine import Fault, replaced
+from ..engine import Fault, release, replaced
+from ..registering import edited
 
 PIPELINES = "torch.distributed.pipelining"
 
@@ -43,5 +45,19 @@ FAULTS = (
         ("DD-17",),
         kinds=(),
         since="2.6",
+    ),
+    *(
+        Fault(
+            f"pipelining: a split backward forgets the gradients of {what}",
+            partial(edited, import_module(f"{PIPELINES}._backward"), name, (f"{grad} +=", f"{grad} =")),
+            ("DD-17",),
+            kinds=(),
+            since="2.13",
+        )
+        for what, name, grad in (
+            ("inputs", "stage_backward_input", "inp.grad"),
+            ("weights", "stage_backward_weight", "weight.grad"),
+        )
+        if torch.distributed.is_available() and release(torch.__version__) >= (2, 13)
     ),
 )

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 import torch.utils.checkpoint
 
-from ..engine import Fault, replaced
+from ..engine import Fault, added, replaced
 from ..registering import edited
 from .checkpointing import calling, plainly
 
@@ -90,6 +90,17 @@ FAULTS = (
         "composable checkpoint: its own forward hook is after all others",
         lambda: _own_hook_is_elsewhere("register_forward_hook"),
         ("CK-24",),
+        kinds=(),
+        since="2.1",
+    ),
+    Fault(
+        "checkpoint: gradients inside of a region are taken for another pass",
+        lambda: added(
+            torch.utils.checkpoint._CheckpointFrame,
+            "ignore_saved_mismatch",
+            property(lambda self: False, lambda self, value: None),
+        ),
+        ("CK-38",),
         kinds=(),
         since="2.1",
     ),

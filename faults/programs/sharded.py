@@ -10,8 +10,11 @@ from typing import Any
 import torch
 
 from ..engine import Fault, replaced
+from ..registering import edited
 
 Patch = AbstractContextManager[None]
+
+PREDIVIDED = "_div_if_needed(padded_unsharded_grad, state._gradient_predivide_factor)"
 
 
 def _in_the_other_place(name: str) -> Patch:
@@ -172,5 +175,23 @@ FAULTS = (
         ("DS-25",),
         kinds=(),
         since="2.7",
+    ),
+    *(
+        Fault(
+            f"FSDP: {what}",
+            partial(edited, import_module("torch.distributed.fsdp._runtime_utils"), name, change),
+            ("DS-47",),
+            kinds=(),
+            since="2.13",
+        )
+        for what, name, change in (
+            (
+                "a gradient takes the place of those before",
+                "_accumulate_sharded_grad",
+                ("+= sharded_grad", "= sharded_grad"),
+            ),
+            ("gradients are not divided", "_reduce_grad", (PREDIVIDED, "pass")),
+        )
+        if hasattr(import_module("torch.distributed.fsdp._runtime_utils"), name)
     ),
 )

@@ -29,6 +29,7 @@ from hookcheck.programs.checkpoints import (
     tool,
     variants,
 )
+from hookcheck.programs.host_changes import offered
 from hookcheck.programs.program import program
 
 Gradient = Callable[[Any, Any], Any]
@@ -335,3 +336,33 @@ def what_is_saved_has_been_filled(check: Check) -> None:
         copied = region(x)
     check.equal("each gradient is the slope, copied", right(copied), True)
     check.equal("each gradient is the slope, checkpointed", right(non_reentrant()(region, x)), True)
+
+
+@program("CK-39", PROMISE, since="1.7", source="Extending PyTorch, 'save_for_backward'; torch.utils.checkpoint")
+def inputs_of_regions_are_saved(check: Check) -> None:
+    """What a region is called with is saved for backward like what an operation is called with: hooks for saved tensors
+    pack it, and a backward raises where it was changed in place since, by a forward hook or else."""
+    for name, checkpoint in {"no region": lambda region, x: region(x), **variants()}.items():
+        for way in ("nothing", "a forward hook", "what comes after"):
+            square, x = nn.Module(), leaf(3.0)
+            square.forward = lambda x, checkpoint=checkpoint: checkpoint(lambda x: x * x, x)
+            if way == "a forward hook":
+                square.register_forward_hook(lambda module, args, output: args[0].mul_(2) and None)
+            given = x * 1
+            output = square(given)
+            if way == "what comes after":
+                given.mul_(2)
+            fact = f"{name}: {way} changes the input"
+            if way == "nothing":
+                check.works(fact, output.backward)
+                check.equal(f"{fact}: gradient", x.grad, [6.0])
+            else:
+                check.raises(fact, RuntimeError, output.backward, "modified by an inplace operation")
+        if offered((1, 10)):
+            packed, x = list[Any](), leaf(3.0)
+            pack = lambda t, packed=packed: packed.append(t.tolist()) or t  # noqa: E731
+            with torch.autograd.graph.saved_tensors_hooks(pack, lambda t: 2 * t):
+                output = checkpoint(lambda x: x * x, x)
+            output.backward()
+            check.true(f"{name}: the input is packed", [3.0] in packed)
+            check.equal(f"{name}: gradient of what is unpacked: 2·(2·3)", x.grad, [12.0])

@@ -16,7 +16,7 @@ from hookcheck.probe.lazy import nn, torch
 from hookcheck.programs.check import Check
 from hookcheck.programs.host_changes import offered
 from hookcheck.programs.nets import leaf, net, weighted
-from hookcheck.programs.processes import process_group
+from hookcheck.programs.processes import of_two, process_group
 from hookcheck.programs.program import program
 from hookcheck.programs.reducing import DISTRIBUTED, distributed, future_of, reducing
 from hookcheck.programs.watching import noting
@@ -115,6 +115,29 @@ def _counts(check: Check) -> None:
         # each weight is 1: all entries of the gradients are 8, which is of rank one
         gradients = [[round(part.weight.grad[i, j].item(), 3) for i, j in ((0, 0), (7, 7))] for part in module]
         check.equal(f"{name}: gradients", gradients, [[8.0, 8.0], [8.0, 8.0]])
+
+
+def _in_two(rank: int) -> dict[str, float]:
+    """By way to reduce, the gradient in one of two processes, of which the first has 3 and the other 5."""
+    gradients: dict[str, float] = {}
+    for name, register in registering().items():
+        module = weighted(2.0)
+        wrapper = distributed(module)
+        register(wrapper)
+        wrapper(leaf((3.0, 5.0)[rank])).backward()
+        gradients[name] = round(module.weight.grad.item(), 1)  # what quantizes is a little off
+    return gradients
+
+
+@program(
+    "DD-19", PROMISE, since="1.13", source=f"{HOOKS}.default_hooks, 'divides it by the process group size'", alone=True
+)
+def ready_comm_hooks_in_two_processes(check: Check) -> None:
+    """With two processes comm hooks of torch leave the mean of both gradients, also in fewer bits, save for those that
+    do not reduce."""
+    for name, gradient in of_two(check, _in_two).items():
+        apart = name in ("noop", "local SGD, started")
+        check.equal(f"{name}: gradient", gradient, 3.0 if apart else 4.0)
 
 
 @program("DD-12", PROMISE, since="1.13", source=f"{HOOKS}.powerSGD_hook.batched_powerSGD_hook")

@@ -207,3 +207,14 @@ def a_hook_for_a_while(check: Check) -> None:
         check.equal(f"{way}: in the context", log, due)
         replace()
         check.equal(f"{way}: afterwards", log, due)
+    module, log = _traced(), list[Any]()
+    first, second = [*module.graph.nodes][:2]
+    with module._set_replace_hook(lambda **names: log.append([names["old"].name, names["new"], names["user"].name])):
+        other = module.graph.call_function(torch.neg, (first,))
+        second.replace_input_with(first, other)
+    check.equal("one input: what the hook is called with", log, [[first.name, other.name, second.name]])
+    if hasattr(module, "_register_deepcopy_hook"):
+        module, copies = _traced(), list[Any]()
+        module._register_deepcopy_hook(copies.append)
+        copied = copy.deepcopy(module)
+        check.true("a copy: the hook gets it", len(copies) == 1 and copies[0] is copied, "argument")

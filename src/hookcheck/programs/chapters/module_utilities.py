@@ -353,6 +353,7 @@ def averaging_meets_hooks(check: Check) -> None:
             check.equal("training and grad mode in update_bn", modes, [(True, False)] * 2)
             check.equal("the mean of the batches: 3 · 4", averaged.module[1].running_mean, [12])
             check.true("the mode is that of before", not averaged.training)
+            check.equal("the momentum is that of before", averaged.module[1].momentum, 0.1)
         else:
             for weight in (5.0, 7.0):
                 net[0].weight.data.fill_(weight)

@@ -164,6 +164,13 @@ def hooks_in_a_split_backward(check: Check) -> None:
             check.equal(f"{way}, {kind}: gradient of another weight", second.w.grad, [6.0])
             check.order(f"{way}, {kind}: gradients that it gets", log, [gradient])
             check.equal(f"{way}, {kind}: gradients after it", [x.grad.item(), first.w.grad.item()], after)
+    for way, act in (("whole", lambda output, *rest: output.backward()), ("split", _split)):
+        first, second, x, log = _weighted(2.0), _weighted(5.0), leaf(3.0), list[float]()
+        second.w.register_hook(lambda grad, log=log: log.append(grad.item()))
+        for _ in range(2):
+            act(second(first(x)), x, [first.w, second.w])
+        check.order(f"{way}, twice: gradients that a hook on the weight gets", log, [6.0, 6.0])
+        check.equal(f"{way}, twice: gradients", [p.grad.item() for p in (x, first.w, second.w)], [20.0, 30.0, 12.0])
 
 
 def _weighted(weight: float) -> Any:

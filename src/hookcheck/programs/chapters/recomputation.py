@@ -265,6 +265,13 @@ def a_region_that_asks_for_gradients(check: Check) -> None:
         check.order(f"{way}: hooks on the input in the backward outside", gradients[-1:], [12.0])
         for kind, due in (("pre-hook", [2.0] * entered), ("hook", [8.0] * left)):  # x³ saves x alone, before the hook
             check.order(f"{way}: {kind}s", [value for name, value in log if name == kind], due)
+    with tool("set_checkpoint_early_stop")(False):
+        x = torch.tensor(2.0, requires_grad=True)
+        region = lambda x: torch.autograd.grad(x**3, x, create_graph=True)[0]  # noqa: E731
+        y = check.works("checkpointed, to its end", lambda: variants()[NON_REENTRANT](region, x))
+        if y is not None:
+            check.works("checkpointed, to its end: the backward outside", y.backward)
+            check.equal("checkpointed, to its end: 6x", x.grad, 12.0)
 
 
 def _selective(region: Any, x: Any, asked: Any, **options: Any) -> Any:

@@ -13,6 +13,7 @@ from hookcheck.contract.clause import PIN, PROMISE, UNSPECIFIED
 from hookcheck.probe.lazy import nn, torch
 from hookcheck.programs.chapters.parallel import scale, state_hooks_of_a_weight
 from hookcheck.programs.check import Check, NotOffered
+from hookcheck.programs.host_changes import offered
 from hookcheck.programs.processes import of_two, process_group
 from hookcheck.programs.program import program
 
@@ -150,6 +151,47 @@ def hooks_in_two_processes(check: Check) -> None:
     check.order("calls of the full backward hook", log["calls"], [([14.0, 21.0], [7.0, 7.0])])
     check.equal("gradient of x", of_x, [14.0, 21.0])
     check.equal("the shard of w's gradient", of_w, [24.5])
+
+
+def _steps_of_fsdp(rank: int) -> dict[str, Any]:
+    """What hooks of a module under FSDP see in one of two processes, by name, and what gradients its weight has."""
+    fsdp, checkpoint = import_module("torch.distributed.fsdp"), import_module("torch.utils.checkpoint").checkpoint
+    seen: dict[str, Any] = {}
+    calls: dict[str, Any] = {
+        "trained": lambda root, x: root(x),
+        "trained, checkpointed": lambda root, x: checkpoint(root, x, use_reentrant=False),
+        "frozen": lambda root, x: root(x),
+        "frozen, by keyword": lambda root, x: root(x=x),
+    }
+    for strategy in ("NO_SHARD", *(("FULL_SHARD",) if offered((2, 7)) else ())):  # gloo scatters nothing before
+        for way, call in calls.items():
+            module, log, gradients = _weighted(), list[Any](), list[Any]()
+            module.w.requires_grad_(way.startswith("trained"))
+            module.register_full_backward_hook(
+                lambda module, gi, go, log=log: log.append([module.w.tolist(), go[0].tolist()])
+            )
+            root = wrapped(module, sharding_strategy=fsdp.ShardingStrategy[strategy])
+            for _ in range(2):
+                x = torch.tensor([1.0, 10.0]).mul(rank + 3).requires_grad_()
+                call(root, x).mul(7).sum().backward()
+                of_w = module.w.grad
+                gradients.append([x.grad.tolist(), of_w if of_w is None else of_w.tolist()])
+            seen[f"{strategy}, {way}"] = [log, gradients, module.w.tolist()]
+    return seen
+
+
+@program("DS-47", PROMISE, since="2.2", source=f"{FSDP1}, sharding_strategy", alone=True)
+def fsdp_in_two_processes(check: Check) -> None:
+    """With two processes, hooks of a module under FSDP meet whole weights and gradients of their own process; after a
+    backward, also of a checkpoint and of a frozen weight, each has its shard, with the mean of all gradients so far."""
+    for name, (log, gradients, weight) in of_two(check, _steps_of_fsdp).items():
+        check.order(f"{name}: the full backward hook", log, [[[2.0, 3.0], [7.0, 7.0]]] * 2)
+        whole, frozen = name.startswith("NO_SHARD"), "frozen" in name
+        for step in (1, 2):
+            mean = [24.5 * step, 245.0 * step]  # 7·(3 + 4)/2·(1, 10)
+            due = [[14.0, 21.0], None if frozen else mean if whole else mean[:1]]
+            check.equal(f"{name}: gradients of x and w in step {step}", gradients[step - 1], due)
+        check.equal(f"{name}: the weight after it", weight, [2.0, 3.0] if whole else [2.0])
 
 
 WHOLE, SHARD = "Parameter", "DTensor"
