@@ -147,6 +147,17 @@ FAULTS = (
     Fault("parameters take the hooks of what they replace", _hooks_go_to_the_next, ("PH-05", "U-14"), kinds=()),
     Fault("swapping parameters keeps hooks", _swapping_keeps_hooks, ("PH-06",), kinds=(), since="2.3"),
     Fault(
+        "swapping thaws parameters",
+        lambda: edited(
+            Module,
+            "_apply",
+            ("requires_grad=param.requires_grad,", "requires_grad=True,"),
+        ),
+        ("PH-06",),
+        kinds=(),
+        since="2.13",
+    ),
+    Fault(
         "swapping marks the first of two tensors alone",
         lambda: edited(torch.utils, "swap_tensors", ("check_use_count(t2", "(lambda *_: None)(t2")),
         ("PH-06",),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import import_module
 from typing import Any
 
@@ -53,7 +55,37 @@ def _stepping(name: str) -> Patch:
 
 LAZY: Any = nn.modules.lazy.LazyModuleMixin
 
+IN_STATE_DICT = """    for hook in self._state_dict_pre_hooks.values():
+        hook(self, prefix, keep_vars)
+    self._save_to_state_dict"""
+"""Where hooks before ``state_dict`` are called, in its text."""
+
+
+@contextmanager
+def _called_in_saving() -> Iterator[None]:
+    """Hooks before ``state_dict`` are called in the common method that saves, as on torch 2.0."""
+
+    def make(original: Any) -> Any:
+        def save(self: Any, destination: Any, prefix: str, keep_vars: bool) -> Any:
+            for hook in self._state_dict_pre_hooks.values():
+                hook(self, prefix, keep_vars)
+            return original(self, destination, prefix, keep_vars)
+
+        return save
+
+    moved = edited(nn.Module, "state_dict", (IN_STATE_DICT, "    self._save_to_state_dict"))
+    with moved, replaced(nn.Module, "_save_to_state_dict", make):
+        yield
+
+
 FAULTS = (
+    Fault(
+        "hooks before state_dict are called in the common method that saves",
+        _called_in_saving,
+        ("SD-21",),
+        kinds=(),
+        since="2.1",
+    ),
     Fault(
         "metadata come to a state dict when its hooks have run",
         lambda: edited(

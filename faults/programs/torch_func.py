@@ -151,6 +151,13 @@ FAULTS = (
         since="2.13",
     ),
     Fault(
+        "torch.func.functional_call: what a hook assigns is lost",
+        lambda: edited(stateless, "_reparametrize_module", ("parameters_and_buffers.update(", "dict().update(")),
+        ("TF-02",),
+        kinds=(),
+        since="2.13",
+    ),
+    Fault(
         "torch.func.functional_call: the given parameters stay in the module",
         _kept_parameters,
         ("TF-02",),

@@ -185,6 +185,13 @@ def swapping_drops_hooks(check: Check) -> None:
         _step(net)
         check.order(f"hooks after {what}", log, [])
         check.equal(f"the gradient after {what}", net.weight.grad, [[2]])
+    net = nn.Linear(1, 1)
+    net.weight.requires_grad_(False)
+    net(torch.ones(1, 1)).backward()
+    check.works("converting what has a gradient", lambda: _swapping(lambda net: net.to(torch.float64))(net))
+    frozen = [net.weight.requires_grad, net.bias.requires_grad]
+    check.equal("converting what has a gradient: which need one after it", frozen, [False, True])
+    check.equal("converting what has a gradient: it", [net.bias.grad, net.bias.grad.dtype], [[1], torch.float64])
     for number, which in enumerate(("first", "second") if offered((2, 4)) else ()):  # 2.3 refuses what has a graph
         pair = [nn.Parameter(torch.ones(1)) for _ in range(2)]
         y = 2 * pair[number]

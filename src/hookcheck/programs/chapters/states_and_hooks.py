@@ -140,3 +140,27 @@ def metadata_go_with_the_state(check: Check) -> None:
     net._register_load_state_dict_pre_hook(lambda state, *others: given.append(sorted(getattr(state, "_metadata", []))))
     net.load_state_dict(state)
     check.equal("of whom the dict that is loaded has metadata", given, [names])
+
+
+@program("SD-21", PROMISE, since="2.0", source="torch.nn.Module.register_state_dict_pre_hook, 'before the call'")
+def hooks_of_modules_that_save_by_themselves(check: Check) -> None:
+    """A hook before ``state_dict`` is called once in each, for a child too, whether the module saves as any other, by a
+    method of its own, or by one that calls the common one as well; and before it saves."""
+
+    class Own(nn.Module):
+        def _save_to_state_dict(self, destination: Any, prefix: str, keep_vars: bool) -> None:
+            log.append("saving")
+            destination[f"{prefix}own"] = torch.ones(1)
+
+    class Both(nn.Linear):
+        def _save_to_state_dict(self, destination: Any, prefix: str, keep_vars: bool) -> None:
+            log.append("saving")
+            super()._save_to_state_dict(destination, prefix, keep_vars)
+
+    for name, module in {"any other": nn.Linear(1, 1), "its own": Own(), "its own and the common": Both(1, 1)}.items():
+        log: list[str] = []
+        module.register_state_dict_pre_hook(lambda *_, log=log: log.append("hook"))
+        for where, root in {"itself": module, "a child": nn.Sequential(module)}.items():
+            log.clear()
+            root.state_dict()
+            check.order(f"{name}, {where}: hooks", log, ["hook", *([] if name == "any other" else ["saving"])])

@@ -92,6 +92,12 @@ def hooks_see_the_given_parameters(check: Check) -> None:
     check.order("w in the hooks", log, [("pre", 5.0), ("forward", 5.0), ("backward", 2.0)])
     check.true("w of the module is its own again", net.w is weight)
     check.equal("its gradient and that of the given one", [weight.grad, given.grad], [None, 3.0])
+    counting = _scale()
+    counting.register_buffer("calls", torch.tensor(0.0))
+    counting.register_forward_hook(lambda module, args, output: setattr(module, "calls", module.calls + 1))
+    state = {"calls": torch.tensor(5.0)}
+    _func().functional_call(counting, state, (torch.tensor(3.0),))
+    check.equal("a buffer that a hook assigns: given, its own", [state["calls"], counting.calls], [6.0, 0.0])
 
 
 @program("TF-03", PIN, since="2.0", source="torch.func.vmap; functorch#638")
