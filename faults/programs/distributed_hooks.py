@@ -151,6 +151,15 @@ EDITS: tuple[tuple[str, Any, tuple[str, ...]], ...] = (
     ),
     ("hands on gradients twice", _gradients_twice, ("DD-07",)),
     (
+        "gives zeros to what the loss leaves out",
+        lambda: edited(
+            import_module("torch.nn.parallel.distributed")._DDPSink,
+            "forward",
+            ("ctx.set_materialize_grads(False)", "pass"),
+        ),
+        ("DD-07",),
+    ),
+    (
         "clones no output where it looks for unused parameters",
         lambda: added(WRAPPER, "_ddp_sink_clone", property(lambda self: False, lambda self, value: None)),
         ("DD-08",),

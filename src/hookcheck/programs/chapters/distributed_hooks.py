@@ -301,6 +301,8 @@ def hooks_of_what_the_loss_leaves_out(check: Check) -> None:
                 check.calls(f"{name}: {kind}, used", log.count((kind, "used")), 2)
                 check.calls(f"{name}: {kind}, left out", log.count((kind, "left out")), 0)
             check.equal(f"{name}: gradients", [x.grad, parts["used"].weight.grad], [[2.0], 10.0])
+            if name == "find_unused_parameters":
+                check.equal(f"{name}: the gradient of what is left out", parts["left out"].weight.grad, None)
 
 
 @program("DD-08", PIN, since="1.10", source=f"{DISTRIBUTED}.forward; 'return the output object verbatim'")
