@@ -267,8 +267,8 @@ def a_region_that_asks_for_gradients(check: Check) -> None:
             check.order(f"{way}: {kind}s", [value for name, value in log if name == kind], due)
     with tool("set_checkpoint_early_stop")(False):
         x = torch.tensor(2.0, requires_grad=True)
-        region = lambda x: torch.autograd.grad(x**3, x, create_graph=True)[0]  # noqa: E731
-        y = check.works("checkpointed, to its end", lambda: variants()[NON_REENTRANT](region, x))
+        slope = lambda x: torch.autograd.grad(x**3, x, create_graph=True)[0]  # noqa: E731
+        y = check.works("checkpointed, to its end", lambda: variants()[NON_REENTRANT](slope, x))
         if y is not None:
             check.works("checkpointed, to its end: the backward outside", y.backward)
             check.equal("checkpointed, to its end: 6x", x.grad, 12.0)
