@@ -74,4 +74,15 @@ FAULTS = (
         ("FW-23",),
         since="2.13",
     ),
+    Fault(
+        "always_call holds in training mode alone",
+        lambda: call(
+            (
+                "for hook_id, hook in self._forward_hooks.items():",
+                "for hook_id, hook in self._forward_hooks.items() if self.training else ():",
+            )
+        ),
+        ("FW-17",),
+        since="2.1",
+    ),
 )

@@ -69,6 +69,10 @@ def _calling_forward_calls_the_module() -> Iterator[None]:
         yield
 
 
+PLAIN = "hook(self, args, result)"
+"""How a forward hook is called that was registered without options."""
+
+
 FAULTS = (
     Fault(
         "a forward hook is called every second time",
@@ -154,5 +158,60 @@ FAULTS = (
         "a forward hook on a module of torch.nn is dropped",
         lambda: replaced(torch.nn.Module, "register_forward_hook", _of_users),
         ("FW-20", "CP-07"),
+    ),
+    Fault(
+        "forward hooks get copies of the lists among the arguments",
+        lambda: call((PLAIN, "hook(self, tuple(list(a) if type(a) is list else a for a in args), result)")),
+        ("FW-09",),
+        since="2.1",
+    ),
+    Fault(
+        "forward hooks get the arguments from before two pre-hooks",
+        lambda: call(
+            ("result = None", "result, came = None, args"),
+            (PLAIN, "hook(self, came if len(self._forward_pre_hooks) > 1 else args, result)"),
+        ),
+        ("FW-09",),
+        since="2.1",
+    ),
+    Fault(
+        "what a forward hook returns is ignored where it has no dimension",
+        lambda: call(
+            ("if hook_result is not None:", "if hook_result is not None and getattr(hook_result, 'shape', 0) != ():")
+        ),
+        ("FW-11",),
+        since="2.1",
+    ),
+    Fault(
+        "what a forward hook returns is ignored where it has another dtype",
+        lambda: call(
+            (
+                "if hook_result is not None:",
+                "if hook_result is not None and type(hook_result) is not type(result) "
+                "or getattr(hook_result, 'dtype', 0) is getattr(result, 'dtype', 1):",
+            )
+        ),
+        ("FW-11",),
+        since="2.1",
+    ),
+    Fault(
+        "forward hooks get integers as floating-point numbers",
+        lambda: call(
+            (PLAIN, "hook(self, args, result.float() if getattr(result, 'dtype', None) is torch.int64 else result)")
+        ),
+        ("FW-13",),
+        since="2.1",
+    ),
+    Fault(
+        "forward hooks get a tensor of a subclass as a plain one",
+        lambda: call(
+            (
+                PLAIN,
+                "hook(self, args, result.as_subclass(torch.Tensor) "
+                "if getattr(type(result), '__base__', None) is torch.Tensor else result)",
+            )
+        ),
+        ("FW-13",),
+        since="2.1",
     ),
 )

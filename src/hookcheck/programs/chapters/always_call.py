@@ -73,6 +73,11 @@ def runs_although_the_call_raises(check: Check) -> None:
         kwargs = ({"fail": True},) if with_kwargs else ()
         check.equal(f"what the hook gets from it: with_kwargs={with_kwargs}", seen, [(module, ([5.0],), *kwargs, None)])
 
+    module, seen = failing().eval(), []
+    module.register_forward_hook(keeping(seen), always_call=True)
+    check.raises("the call in eval mode", ValueError, partial(module, x, fail=True), "forward")
+    check.equal("what the hook gets in eval mode", seen, [(module, (x,), None)])
+
     log: list[str] = []
     inner = failing()
     inner.register_forward_hook(noting(log, "inner"), always_call=True)

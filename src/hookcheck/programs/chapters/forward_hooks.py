@@ -70,13 +70,18 @@ def gets_module_arguments_and_output(check: Check) -> None:
     check.equal("args and output beside a keyword argument", seen[0][1:], ((x,), [3.0]))
     check.true("args hold the very tensor", seen[0][1][0] is x)
     check.true("the output is the one that the caller gets", seen[0][2] is output)
-    scaled(x, 5, None, "text", [y], y)
+    several = [y]
+    scaled(x, 5, None, "text", several, y)
     check.equal("args of every type", seen[1][1], (x, 5, None, "text", [y], y))
+    check.true("args hold the very list", seen[1][1][4] is several)
     scaled(scale=3)
     check.equal("args and output without any positional argument", seen[2][1:], ((), None))
     scaled.register_forward_pre_hook(lambda module, args: (y, y))
     scaled(x)
     check.equal("args that a pre-hook replaced", seen[3][1:], ((y, y), [2.0]))
+    scaled.register_forward_pre_hook(lambda module, args: (args[0] + 1, y))
+    scaled(x)
+    check.equal("args that two pre-hooks replaced", seen[4][1:], (([3.0], y), [3.0]))
 
 
 @program("FW-10", PROMISE, since="2.0", source=f"{POST}, with_kwargs")
@@ -111,6 +116,7 @@ def what_it_returns_is_the_output(check: Check) -> None:
     """What a forward hook returns becomes the module's output, unless it is None, which keeps the output as it is."""
     x = torch.tensor([1.0])
     values = {"tensor": x + 1, "number": 0, "truth value": False, "tuple": (), "text": "", "dict": {}, "pair": (x, x)}
+    values.update({"tensor of integers": torch.tensor([3]), "tensor without dimensions": torch.tensor(4.0)})
     for name, value in values.items():
         identity = nn.Identity()
         identity.register_forward_hook(lambda module, args, output, value=value: value)
@@ -162,8 +168,13 @@ def outputs_come_as_they_are(check: Check) -> None:
     class Held:
         value: Any
 
+    class Tagged(torch.Tensor):
+        pass
+
     outputs: dict[str, Any] = {
         "tensor": x,
+        "tensor of integers": torch.tensor([1]),
+        "tensor of a subclass": x.as_subclass(Tagged),
         "tuple": (x, 1),
         "tuple of one": (x,),
         "list": [x, x],
