@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
+import weakref
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
@@ -33,6 +37,54 @@ def _told_apart(original: Any) -> Any:
             raise RuntimeError(str(error)) from error
 
     return enter
+
+
+@contextmanager
+def _holding_one() -> Iterator[None]:
+    """Drops the hook of a table that was emptied when another comes."""
+    emptied: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
+
+    def removing(original: Any) -> Any:
+        def remove(self: Any) -> None:
+            original(self)
+            table = self.hooks_dict_ref()
+            if table is not None and not table:
+                emptied[id(table)] = table
+
+        return remove
+
+    def making(original: Any) -> Any:
+        def init(self: Any, hooks: Any, **options: Any) -> None:
+            if emptied.get(id(hooks)) is hooks:
+                hooks.clear()
+            original(self, hooks, **options)
+
+        return init
+
+    with replaced(HANDLE, "remove", removing), replaced(HANDLE, "__init__", making):
+        yield
+
+
+def _weakly(hook: Any) -> Any:
+    """The hook, held weakly if it is a bound method."""
+    if not inspect.ismethod(hook):
+        return hook
+    method = weakref.WeakMethod(hook)
+    return lambda *arguments: there(*arguments) if (there := method()) else None
+
+
+def _quiet(hook: Any, about: Callable[[Exception], bool]) -> Any:
+    """The hook, without some of its errors."""
+
+    def run(*arguments: Any) -> Any:
+        try:
+            return hook(*arguments)
+        except Exception as error:
+            if not about(error):
+                raise
+        return None
+
+    return run
 
 
 FAULTS = (
@@ -147,5 +199,21 @@ FAULTS = (
         "a hook is marked by something that is put around it",
         lambda: replaced(torch.utils.hooks, "unserializable_hook", lambda mark: lambda hook: mark(partial(hook))),
         ("HD-02",),
+    ),
+    Fault("a table of hooks that was emptied holds one", _holding_one, ("HD-01",)),
+    Fault(
+        "a full backward hook that is a method goes with its object",
+        lambda: local("full_backward_hook", _weakly),
+        ("HD-03",),
+    ),
+    Fault(
+        "a StopIteration of a forward hook goes unnoticed",
+        lambda: local("forward_hook", lambda hook: _quiet(hook, lambda error: isinstance(error, StopIteration))),
+        ("U-12",),
+    ),
+    Fault(
+        "an error of a full backward hook that has no text goes unnoticed",
+        lambda: local("full_backward_hook", lambda hook: _quiet(hook, lambda error: not error.args)),
+        ("U-12",),
     ),
 )

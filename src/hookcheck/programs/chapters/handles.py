@@ -19,7 +19,7 @@ from hookcheck.probe.lazy import nn, torch
 from hookcheck.programs.check import Check
 from hookcheck.programs.nets import leaf, net, times
 from hookcheck.programs.program import program
-from hookcheck.programs.watching import noting
+from hookcheck.programs.watching import Bound, noting
 
 HANDLE = "torch.utils.hooks.RemovableHandle"
 
@@ -53,6 +53,20 @@ def run(module: Any, x: Any) -> None:
     module(x).sum().backward()
 
 
+def fail(error: type[Exception], *arguments: Any) -> None:
+    """Raises an error without a text, as baukit's StopForward is; with ``partial`` it is a hook of any kind."""
+    raise error()
+
+
+def raised_by(act: Any) -> str:
+    """The name of the exception that ``act()`` raises; "nothing" where it raises none."""
+    try:
+        act()
+    except Exception as error:
+        return type(error).__name__
+    return "nothing"
+
+
 @program("HD-01", PROMISE, since="1.7", source=HANDLE)
 def context_and_repetition(check: Check) -> None:
     """A handle removes its hook at the end of a ``with``, and ``remove()`` can be called again and again."""
@@ -75,6 +89,11 @@ def context_and_repetition(check: Check) -> None:
         check.raises(f"an error inside comes out: {name}", KeyError, leave, "inside")
         act()
         check.calls(f"calls after an error inside: {name}", len(log), 1)
+        log.clear()
+        for word in "ab":
+            register(noting(log, word))
+        act()
+        check.order(f"two that are registered where none is left: {name}", log, ["a", "b"])
 
 
 @program("HD-02", PROMISE, since="1.7", source="torch.utils.hooks.unserializable_hook")
@@ -142,6 +161,8 @@ def removes_its_own(check: Check) -> None:
         ids += [handle.id for handle in (*handles.values(), once, again)]
         handles.clear()
         check.order(f"handles that are dropped remove nothing: {name}", ran(), ["c", "e"])
+        register(Bound(log).hook)
+        check.order(f"a method of an object that nothing else refers to: {name}", ran(), ["c", "e", "bound"])
     check.equal("how many ids are in use twice", len(ids) - len(set(ids)), 0)
     check.equal("ids grow", ids, sorted(ids))
 
@@ -292,6 +313,10 @@ def errors_keep_their_type(check: Check) -> None:
         handle.remove()
         act()
         check.order(f"other hooks in the next: {name}", log, ["before", "after"])
+        for error in (Stop, StopIteration, AssertionError):
+            handle = register(partial(fail, error))
+            check.equal(f"{error.__name__} without a text: {name}", raised_by(act), error.__name__)
+            handle.remove()
 
 
 @program("U-21", PIN, since="1.7", source="storage of torch.nn.Module, as nnsight, wandb, captum and prune use it")
