@@ -73,6 +73,27 @@ def first_module_alone() -> AbstractContextManager[None]:
     return fetched(choose)
 
 
+def _not_again() -> AbstractContextManager[None]:
+    """Leaves out a hook that has raised."""
+    failed: list[Any] = []
+
+    def run(hook: Any, *args: Any) -> Any:
+        if hook in failed:
+            return None
+        try:
+            return hook(*args)
+        except Exception:
+            failed.append(hook)
+            raise
+
+    return calling(run)
+
+
+def _detached(hook: Any) -> Any:
+    """The hook, given gradients without their graph."""
+    return lambda module, *gradients: hook(module, *(each(lambda g: g.detach())(of) for of in gradients))
+
+
 FAULTS = (
     Fault(
         "results of full hooks: they do not reach the next hook",
@@ -99,4 +120,10 @@ FAULTS = (
     Fault("results of full hooks: they are added", lambda: calling(added), ("AC-09", "BW-06")),
     Fault("results of full hooks: they are detached", lambda: calling(detached), ("AC-10",)),
     Fault("global full hooks: they are called for one module", first_module_alone, ("AC-12",)),
+    Fault("acting: a hook that raised is not called again", _not_again, ("AC-08",)),
+    Fault(
+        "acting: hooks but the first are given gradients that cannot be derived",
+        lambda: fetched(lambda module, hooks: [*hooks[:1], *map(_detached, hooks[1:])]),
+        ("AC-10",),
+    ),
 )

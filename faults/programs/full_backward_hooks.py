@@ -102,6 +102,11 @@ def needing_a_node(original: Any) -> Any:
     return setup
 
 
+def no_second_zeros(gradients: Any) -> Any:
+    """The gradients, without a second one that is all zeros."""
+    return tuple(None if n == 1 and g is not None and not g.any() else g for n, g in enumerate(gradients))
+
+
 FAULTS = (
     Fault(
         "full hooks: what they return is ignored",
@@ -211,5 +216,10 @@ FAULTS = (
         "full hooks: what is returned for a fourth input is dropped",
         lambda: engine("_unpack_none", no_more_than_three),
         ("BW-06",),
+    ),
+    Fault(
+        "full hooks: a second gradient of an output that is all zeros is None",
+        lambda: receiving(grad_output=no_second_zeros),
+        ("U-08",),
     ),
 )

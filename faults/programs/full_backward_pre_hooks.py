@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from typing import Any
 
@@ -23,6 +23,52 @@ def choosing(change: Callable[[list[Any]], list[Any]]) -> AbstractContextManager
 def calling(change: Callable[..., Any]) -> AbstractContextManager[None]:
     """Calls ``change(hook, module, grad_output)`` where torch would call the pre-hook."""
     return choosing(lambda hooks: [partial(change, hook) for hook in hooks])
+
+
+@contextmanager
+def _asked() -> Iterator[None]:
+    """Calls pre-hooks twice in ``backward(inputs=...)``."""
+    asked: list[bool] = []
+
+    def running(original: Any) -> Any:
+        def backward(*args: Any, inputs: Any = None, **options: Any) -> None:
+            asked.append(inputs is not None)
+            try:
+                original(*args, inputs=inputs, **options)
+            finally:
+                asked.pop()
+
+        return backward
+
+    def twice(hook: Any, *args: Any) -> Any:
+        if asked and asked[-1]:
+            hook(*args)
+        return hook(*args)
+
+    with replaced(torch.autograd, "backward", running), calling(twice):
+        yield
+
+
+@contextmanager
+def _not_reached() -> Iterator[None]:
+    """Calls no pre-hook in ``torch.autograd.grad(..., materialize_grads=True)``."""
+    materialized: list[bool] = []
+
+    def running(original: Any) -> Any:
+        def grad(*args: Any, **options: Any) -> Any:
+            materialized.append("materialize_grads" in options)
+            try:
+                return original(*args, **options)
+            finally:
+                materialized.pop()
+
+        return grad
+
+    def unless(hook: Any, *args: Any) -> Any:
+        return None if materialized and materialized[-1] else hook(*args)
+
+    with replaced(torch.autograd, "grad", running), calling(unless):
+        yield
 
 
 FAULTS = (
@@ -84,5 +130,17 @@ FAULTS = (
         ),
         ("BP-04",),
         since="2.0",
+    ),
+    Fault(
+        "pre-hooks: they run twice where backward is asked for the gradients of some",
+        _asked,
+        ("BP-01",),
+        since="2.0",
+    ),
+    Fault(
+        "pre-hooks: they do not run where gradients that are not reached are to be zeros",
+        _not_reached,
+        ("BP-01",),
+        since="2.1",
     ),
 )

@@ -8,6 +8,7 @@ end every weight and every input must have the gradient that follows from what w
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from hookcheck.contract.clause import PROMISE
@@ -231,6 +232,21 @@ def each_call_has_its_own_replacement(check: Check) -> None:
     y.backward()
     check.equal("the second backward is added", x.grad, [3003])
 
+    attempts: list[Any] = []
+
+    def raising_once(module: Any, grad_input: Any, grad_output: Any) -> Any:
+        attempts.append(grad_input)
+        if len(attempts) == 1:
+            raise KeyError("broken off")
+        return (10 * grad_input[0],)
+
+    x, tripled = leaf(1.0), times(3.0)
+    tripled.register_full_backward_hook(raising_once)
+    y = tripled(x).sum()
+    check.raises("a backward in which the hook raises", KeyError, partial(y.backward, retain_graph=True), "broken off")
+    y.backward()
+    check.equal("the next backward of that graph", x.grad, [30])
+
 
 @program("AC-09", PROMISE, since="1.8", source=FULL)
 def only_paths_through_the_module_are_changed(check: Check) -> None:
@@ -261,6 +277,14 @@ def a_replacement_can_be_differentiated(check: Check) -> None:
     check.equal("what replaces the derivative", first, [12])  # 3 x²
     (second,) = torch.autograd.grad(first.sum(), x)
     check.equal("its derivative", second, [12])  # 6 x
+
+    seen: list[Any] = []
+    squared = net(lambda module, x: x * x)
+    for _ in range(2):
+        squared.register_full_backward_hook(lambda module, grad_input, grad_output: seen.append(grad_input[0]))
+    torch.autograd.grad(squared(x).sum(), x, create_graph=True)
+    derivable = [gradient.requires_grad for gradient in seen]
+    check.equal("whether what each of two hooks is given can be derived", derivable, [True, True])
 
 
 @program("AC-11", PROMISE, since="1.8", source=FULL)

@@ -299,6 +299,9 @@ def none_for_an_unused_output(check: Check) -> None:
     pair(leaf(1.0))[1].sum().backward()
     check.equal("gradients where the second is not used", seen[:1], [(([2],), ([1], None))])
     check.equal("gradients where the first is not used", seen[1:], [(([3],), (None, [1]))])
+    first, second = pair(leaf(1.0))
+    (first + 0 * second).backward()
+    check.equal("gradients where the second is used and counts for nothing", seen[2:], [(([2],), ([1], [0]))])
 
 
 @dataclass

@@ -12,6 +12,7 @@ from typing import Any
 from hookcheck.contract.clause import PIN, PROMISE
 from hookcheck.probe.lazy import torch
 from hookcheck.programs.check import Check
+from hookcheck.programs.host_changes import offered
 from hookcheck.programs.nets import leaf, net, times, weighted
 from hookcheck.programs.program import program
 
@@ -37,6 +38,11 @@ def called_with_grad_output(check: Check) -> None:
     state("the input's gradient", 1)
     torch.autograd.grad(y, hooked.weight, retain_graph=True)
     state("the weight's gradient alone", 1)
+    if offered((2, 1)):
+        torch.autograd.grad(y, (x, leaf(1.0)), retain_graph=True, materialize_grads=True)
+        state("the input's gradient beside one of zeros", 1)
+    y.backward(inputs=[x], retain_graph=True)
+    state("the input as what backward is asked for", 1)
     y.backward(retain_graph=True)
     y.backward()
     state("two backwards", 2)
