@@ -95,4 +95,10 @@ FAULTS = (
         ("GE-02",),
         since="2.7",
     ),
+    Fault(
+        "gradient edge: that of a third result is the second's",
+        lambda: giving(lambda edge: edge._replace(output_nr=min(edge.output_nr, 1))),
+        ("GE-01",),
+        since="2.2",
+    ),
 )

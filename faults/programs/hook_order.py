@@ -35,6 +35,18 @@ def _globals_last() -> Patch:
     return replaced(torch.nn.Module, "_get_backward_hooks", make)
 
 
+def _retained_as_the_next_hook(original: Any) -> Any:
+    """Has a tensor hook keep the gradient of a tensor that has hooks."""
+
+    def retain(self: Any) -> None:
+        if self.is_leaf or not self._backward_hooks:
+            original(self)
+        else:
+            self.register_hook(lambda grad: setattr(self, "grad", grad))
+
+    return retain
+
+
 FAULTS = (
     Fault(
         "order of hooks: tensor hooks of results are pre-hooks of the Node",
@@ -68,4 +80,10 @@ FAULTS = (
     Fault("order of hooks: results of tensor hooks ignored", lambda: on_tensors(ignored), ("EX-04", "EX-07", "EX-08")),
     Fault("order of hooks: a module's tensors have a Node each", _one_node_a_tensor, ("EX-08",)),
     Fault("order of hooks: global full hooks come after the module's own", _globals_last, ("EX-10",)),
+    Fault(
+        "order of hooks: after a tensor hook, a gradient is retained as the next hook",
+        lambda: replaced(torch.Tensor, "retain_grad", _retained_as_the_next_hook),
+        ("EX-10",),
+        since="2.1",
+    ),
 )

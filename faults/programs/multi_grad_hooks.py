@@ -141,4 +141,40 @@ FAULTS = (
         ("MG-06",),
         since="2.3",
     ),
+    Fault(
+        "a multi-grad hook of all gradients replaces the last of them",
+        lambda: _edited(
+            (
+                "fn(buffer[id])\n",
+                "given = fn(buffer[id])\n",
+            ),
+            (
+                "del buffer[id]\n",
+                "del buffer[id]\n                return given if hasattr(given, 'grad_fn') else None\n",
+            ),
+        ),
+        ("MG-06",),
+        since="2.3",
+    ),
+    Fault(
+        "the handle of a multi-grad hook takes it off two tensors",
+        lambda: edited(graph._MultiHandle, "remove", ("in self.handles:", "in self.handles[:2]:")),
+        ("MG-07",),
+        since="2.3",
+    ),
+    Fault(
+        "a multi-grad hook that is called once is done when it raises",
+        lambda: _edited(
+            (
+                "            fn(grad)\n",
+                "            if ran_hook[-1]:\n"
+                "                return\n"
+                "            ran_hook[-1] = True\n"
+                "            fn(grad)\n"
+                "            ran_hook[-1] = False\n",
+            )
+        ),
+        ("MG-12",),
+        since="2.3",
+    ),
 )

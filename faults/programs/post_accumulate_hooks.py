@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 
 import torch
@@ -60,6 +61,17 @@ def _set_drops_them() -> Patch:
     return added(torch.Tensor, "set_", set_)
 
 
+def _dense(original: Any) -> Any:
+    """Leaves sparse gradients out."""
+    return lambda self, hook: original(self, lambda p: None if p.grad is not None and p.grad.is_sparse else hook(p))
+
+
+def _at_home(original: Any) -> Any:
+    """Leaves out what other threads accumulate."""
+    home = threading.main_thread()
+    return lambda self, hook: original(self, lambda p: hook(p) if threading.current_thread() is home else None)
+
+
 FAULTS = (
     Fault(
         "post-accumulate hooks: run as tensor hooks",
@@ -109,5 +121,15 @@ FAULTS = (
         ),
         ("PA-02",),
         since="2.1",
+    ),
+    Fault(
+        "post-accumulate hooks: not called for a sparse gradient",
+        lambda: replaced(torch.Tensor, NAME, _dense),
+        ("PA-01",),
+    ),
+    Fault(
+        "post-accumulate hooks: called in the main thread alone",
+        lambda: replaced(torch.Tensor, NAME, _at_home),
+        ("PA-01",),
     ),
 )

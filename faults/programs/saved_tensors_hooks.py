@@ -163,6 +163,22 @@ def forgetting(original: Any) -> Any:
     return disabled
 
 
+def entered_once() -> AbstractContextManager[None]:
+    """A context that was entered before sets no hooks."""
+    used: list[Any] = []
+
+    def entering(original: Any) -> Any:
+        def enter(self: Any) -> None:
+            if self in used:
+                self.pack_hook = self.unpack_hook = lambda tensor: tensor
+            used.append(self)
+            original(self)
+
+        return enter
+
+    return replaced(torch.autograd.graph.saved_tensors_hooks, "__enter__", entering)
+
+
 FAULTS = (
     Fault("saved tensors: contexts set no hooks", unset, ("ST-01", "ST-05", "ST-19")),
     Fault("saved tensors: leaves are not packed", leaves_left_out, ("ST-01", "ST-26")),
@@ -204,6 +220,13 @@ FAULTS = (
             lambda pack: lambda t: (pack, pack(t)) if t.is_floating_point() else (None, t),
             lambda unpack: lambda packed: unpack(packed[1]) if packed[0] else packed[1],
         ),
+        ("ST-01",),
+        since="1.10",
+    ),
+    Fault("saved tensors: a context works once", entered_once, ("ST-01",), since="1.10"),
+    Fault(
+        "saved tensors: pack gets tensors without dimensions detached",
+        lambda: pairs(lambda pack: lambda t: pack(t if t.dim() else t.detach())),
         ("ST-01",),
         since="1.10",
     ),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import weakref
+from functools import partial
 from typing import Any
 
 import torch
@@ -91,6 +92,22 @@ def _registration(change: Any) -> Patch:
     return replaced(torch.Tensor, "register_hook", change)
 
 
+def _unheard(hook: Hook) -> Hook:
+    """The hook; what it returns is ignored if it is neither a function nor a partial of one."""
+    return hook if inspect.isroutine(hook) or isinstance(hook, partial) else lambda grad: (hook(grad), None)[1]
+
+
+def _in_its_own_memory(hook: Hook) -> Hook:
+    """The hook; what it returns is ignored if several of its numbers are one place in memory."""
+
+    def run(grad: Any) -> Any:
+        result = hook(grad)
+        shared = isinstance(result, torch.Tensor) and result.layout is torch.strided and 0 in result.stride()
+        return None if shared else result
+
+    return run
+
+
 FAULTS = (
     Fault(
         "tensor hooks: called every second time",
@@ -173,5 +190,13 @@ FAULTS = (
         "torch.autograd.grad retains the graph",
         lambda: edited(torch.autograd, "grad", ("retain_graph = create_graph", "retain_graph = True")),
         ("TH-01",),
+    ),
+    Fault(
+        "tensor hooks: what an object that is no function returns is ignored", lambda: on_tensors(_unheard), ("TH-03",)
+    ),
+    Fault(
+        "tensor hooks: what they return is ignored where its memory is shared",
+        lambda: on_tensors(_in_its_own_memory),
+        ("TH-03",),
     ),
 )

@@ -55,6 +55,9 @@ def the_gradient_of_an_edge_is_that_of_its_tensor(check: Check) -> None:
             (gradient,) = torch.autograd.grad(loss, asked, retain_graph=True)
             check.equal(f"gradient of {name} by {of}", gradient, due)
             check.order(f"hooks called for {name} by {of}", log, called)
+    parts = torch.tensor([1.0, 2.0, 3.0], requires_grad=True).unbind()
+    gradients = torch.autograd.grad(sum((n + 2) * part for n, part in enumerate(parts)), [*map(edge, parts)])
+    check.equal("gradients of three results by their edges", gradients, (2.0, 3.0, 4.0))
     for mode in filter(partial(hasattr, torch), ("no_grad", "inference_mode")):
         leaf = torch.tensor([2.0], requires_grad=True)
         with getattr(torch, mode)():

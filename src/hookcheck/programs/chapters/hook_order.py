@@ -304,6 +304,12 @@ def any_two_kinds(check: Check) -> None:
         check.order(f"on a module: {', '.join(pair)}", on_a_module(pair), due(pair, ON_A_MODULE))
     for pair in product(of_leaf, of_leaf):
         check.order(f"on a leaf: {', '.join(pair)}", on_a_leaf(pair), due(pair, ON_A_TENSOR))
+    y = times(2.0)(torch.tensor([1.0], requires_grad=True))
+    y.register_hook(lambda gradient: 5 * gradient)
+    y.retain_grad()
+    y.register_hook(lambda gradient: 10 * gradient)
+    (3 * y).backward()
+    check.equal("gradient that is retained between two tensor hooks", y.grad, [150])
 
 
 @program("EX-11", PROMISE, since="1.13", source="pytorch#85849")

@@ -177,7 +177,7 @@ def changes_its_arguments(check: Check) -> None:
     y = 2 * x
     value: Any
     for value in (torch.tensor([100.0]), (torch.tensor([100.0]),), 0):
-        torch.autograd.graph.register_multi_grad_hook((y,), lambda grads: value)  # noqa: B023
+        torch.autograd.graph.register_multi_grad_hook((y,), lambda grads, value=value: value)
     torch.autograd.graph.register_multi_grad_hook((y,), lambda grads: grads[0].mul_(10))
     (3 * y).backward()
     check.equal("gradient", x.grad, [60])
@@ -219,6 +219,10 @@ def one_handle_removes_it(check: Check) -> None:
         handle.remove()
         (3 * a).backward()
         check.calls("calls after removing it where one of its tensors is gone", log.count("any"), 0)
+        third = torch.ones(1, requires_grad=True)
+        register((a, b, third), lambda grad: log.append("of three"), mode="any").remove()
+        (a + b + third).backward()
+        check.calls("calls after removing it from three tensors", log.count("of three"), 0)
     log.clear()
     with register((a, b), lambda grads: log.append("in the context")):
         y.backward(retain_graph=True)
@@ -296,6 +300,19 @@ def any_runs_once_in_each_backward(check: Check) -> None:
     handle.remove()
     (a * b).backward()
     check.calls("calls after remove()", len(log), 2)
+
+    calls: list[Any] = []
+
+    def raising_once(grad: Any) -> None:
+        calls.append(grad)
+        if len(calls) == 1:
+            raise ValueError("on purpose")
+
+    y = a * b
+    torch.autograd.graph.register_multi_grad_hook((a, b), raising_once, mode="any")
+    check.raises("a backward in which it raises", ValueError, partial(y.backward, retain_graph=True), "on purpose")
+    y.backward()
+    check.calls("calls in that and the next backward", len(calls), 2)
 
 
 @program("MG-13", PROMISE, since="2.0", source="pytorch#83617")

@@ -7,6 +7,7 @@ gets the tensor, not the gradient, and may change both: optimizers take a parame
 from __future__ import annotations
 
 import copy
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from hookcheck.contract.clause import PROMISE
@@ -51,6 +52,14 @@ def runs_after_accumulation(check: Check) -> None:
     (3 * copy.deepcopy(w)).sum().backward()
     (3 * w.detach().requires_grad_()).sum().backward()
     check.order("calls for a deep copy and a detached tensor", log, [])
+
+    table: Any = nn.Embedding(2, 1, sparse=True)
+    table.weight.register_post_accumulate_grad_hook(lambda p: log.append(p.grad.layout))
+    with ThreadPoolExecutor(1) as other:
+        for run in (lambda act: act(), lambda act: other.submit(act).result()):
+            table.zero_grad()
+            run(table(torch.tensor([1])).sum().backward)
+    check.order("layout of a sparse gradient, in this thread and in another", log, [torch.sparse_coo] * 2)
 
 
 _STEPS = [("bias", [1.0]), ("weight", [[1.0]]), ("bias", [1.0]), ("weight", [[5.0]])]

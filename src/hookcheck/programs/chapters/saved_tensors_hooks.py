@@ -96,6 +96,14 @@ def pack_runs_whenever_something_is_saved(check: Check) -> None:
             check.equal("packed without grad mode", packed(lambda: times(a, b)), [])
         y = product(a, b)
     check.equal("packed outside the context", packed(lambda: times(a, b)), [])
+    seen: list[Any] = []
+    context = hooked(lambda t: logged(seen, (t.dim(), t.requires_grad), t.detach()))
+    for leaf in (two(), torch.tensor(2.0, requires_grad=True)):
+        with context:
+            leaf.pow(2)
+    check.equal(
+        "what one context packs in turn: dimensions, and whether it requires grad", seen, [(1, True), (0, True)]
+    )
     y.sum().backward()
     check.equal("gradients that a custom Function makes of it", [a.grad, b.grad], [[5, 7], [2, 3]])
 

@@ -193,6 +193,12 @@ def a_returned_gradient_is_used(check: Check) -> None:
     z.register_hook(lambda grad: 1j * grad)
     (3 * z).real.sum().backward()
     check.equal("complex gradient that is turned", z.grad, [3j])
+    hooks = {"a module": torch.nn.Threshold(9.0, 15.0), "a partial": partial(torch.mul, 3.0)}
+    for name, hook in {**hooks, "expand": lambda _: torch.tensor(15.0).expand(2)}.items():
+        one_more = torch.ones(2, requires_grad=True)
+        one_more.register_hook(hook)
+        (5 * one_more).sum().backward()
+        check.equal(f"gradient under {name} as a hook", one_more.grad, [15, 15])
 
 
 @program("TH-04", PIN, since="1.7", source=HOOK)
