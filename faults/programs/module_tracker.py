@@ -88,6 +88,14 @@ MODES = (
 )
 """What else follows modules: where it ends, and by which of its acts."""
 
+
+def counter(name: str, change: tuple[str, str]) -> AbstractContextManager[None]:
+    """Edits a method of ``FlopCounterMode``, which torch has not always had."""
+    from torch.utils.flop_counter import FlopCounterMode
+
+    return edited(FlopCounterMode, name, change)
+
+
 FAULTS = (
     *(
         Fault(
@@ -213,5 +221,19 @@ FAULTS = (
         ("MT-04",),
         (),
         "2.13",
+    ),
+    Fault(
+        "FlopCounterMode counts on from an earlier use",
+        lambda: counter("__enter__", ("self.flop_counts.clear()", "pass")),
+        ("MT-06",),
+        (),
+        "2.6",
+    ),
+    Fault(
+        "FlopCounterMode counts for three modules at once",
+        lambda: counter("_count_flops", ("set(self.mod_tracker.parents)", "sorted(self.mod_tracker.parents)[:3]")),
+        ("MT-06",),
+        (),
+        "2.6",
     ),
 )

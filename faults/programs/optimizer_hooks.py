@@ -138,6 +138,28 @@ def _under(scheduler: str, change: Callable[..., Any]) -> Callable[[], Patch]:
     return lambda: replaced(owner, "__init__", _stepping(change))
 
 
+def _keeping_the_closure(original: Any) -> Any:
+    """Keeps the keyword arguments of a step that has some, whatever a pre-hook returns for them."""
+
+    def register(self: Any, hook: Any) -> Any:
+        def run(optimizer: Any, args: Any, kwargs: Any) -> Any:
+            result = hook(optimizer, args, kwargs)
+            return (result[0], kwargs or result[1]) if isinstance(result, tuple) and len(result) == 2 else result
+
+        return original(self, run)
+
+    return register
+
+
+def _two_alone(original: Any) -> Any:
+    """Calls no step pre-hook that comes when there are two."""
+
+    def register(self: Any, hook: Any) -> Any:
+        return original(self, hook if len(self._optimizer_step_pre_hooks) < 2 else lambda *arguments: None)
+
+    return register
+
+
 FAULTS = (
     Fault(
         "step pre-hooks of optimizers run after the step",
@@ -257,6 +279,18 @@ FAULTS = (
             ),
         ),
         ("OP-03",),
+        since="2.0",
+    ),
+    Fault(
+        "a closure that the step is given stays, whatever a pre-hook returns",
+        lambda: replaced(Optimizer, PRE, _keeping_the_closure),
+        ("OP-02",),
+        since="2.0",
+    ),
+    Fault(
+        "an optimizer calls two step pre-hooks",
+        lambda: replaced(Optimizer, PRE, _two_alone),
+        ("OP-11",),
         since="2.0",
     ),
 )

@@ -166,4 +166,17 @@ FAULTS = (
         ("RG-02",),
         since="2.5",
     ),
+    Fault(
+        "parameter registration hooks are skipped for what requires no grad",
+        lambda: edited(
+            torch.nn.Module,
+            "register_parameter",
+            (
+                "_global_parameter_registration_hooks.values()",
+                "_global_parameter_registration_hooks.values() if param.requires_grad else ()",
+            ),
+        ),
+        ("RG-01",),
+        since="2.0",
+    ),
 )

@@ -118,4 +118,17 @@ FAULTS = (
         Fault(f"{name} takes a step", lambda name=name: _stepping(name), ("SV-01",), (), "2.2")
         for name in ("get_optimizer_state_dict", "get_state_dict")
     ),
+    Fault(
+        "hooks on loading do not run where tensors are assigned",
+        lambda: edited(
+            nn.Module,
+            "load_state_dict",
+            (
+                "module._load_state_dict_post_hooks.values()",
+                "() if assign else module._load_state_dict_post_hooks.values()",
+            ),
+        ),
+        ("SD-19",),
+        since="2.1",
+    ),
 )

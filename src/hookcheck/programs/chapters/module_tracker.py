@@ -341,8 +341,13 @@ def flops_are_counted_by_module(check: Check) -> None:
     with counter:
         net[1](torch.ones(4, 3)).sum().backward()  # it reaches no input, by which it would leave the module
         ended = _flops(counter)["Sequential.1"]
+        check.equal("of the last module, counted anew", ended, 240)  # forward and the weight's gradient
         torch.ones(4, 2) @ torch.ones(2, 3)
     check.equal("of the last module, once its backward has ended", _flops(counter)["Sequential.1"] - ended, 0)
+    deep, names = nn.Linear(2, 3, bias=False), ["Global", *("Sequential" + ".0" * depth for depth in range(4))]
+    with FlopCounterMode(display=False) as counter:
+        nn.Sequential(nn.Sequential(nn.Sequential(deep)))(x)
+    check.equal("by a module in the third of three", _flops(counter), dict.fromkeys(names, 48))
     for mode in (torch.no_grad, torch.inference_mode):
         with mode(), FlopCounterMode(display=False) as counter:
             net(torch.ones(4, 2))

@@ -101,7 +101,7 @@ def a_pre_hook_replaces_the_arguments(check: Check) -> None:
 
     optimizer.register_step_pre_hook(lambda optimizer, args, kwargs: (args, {"closure": closure}))
     handle = optimizer.register_step_pre_hook(lambda optimizer, args, kwargs: log.append(list(kwargs)))
-    check.equal("what the step gives", optimizer.step(), 7)
+    check.equal("what the step gives", optimizer.step(closure=partial(torch.tensor, 3.0)), 7)
     check.order("what a later hook and the step get", log, [["closure"], "closure"])
     handle.remove()
     for what, value in (("a tuple of one", ({},)), ("a list of two", [(), {}]), ("False", False)):
@@ -179,18 +179,18 @@ def every_registration_gives_a_handle(check: Check) -> None:
             if not hasattr(owner, name):
                 continue
             log: list[str] = []
-            handles = [getattr(owner, name)(lambda *arguments, log=log, who=who: log.append(who)) for who in "abc"]
+            handles = [getattr(owner, name)(lambda *arguments, log=log, who=who: log.append(who)) for who in "abcd"]
             removable = all(type(handle) is torch.utils.hooks.RemovableHandle for handle in handles)
             check.true(f"what {name} gives", removable, "argument")
             handles[1].remove()
             optimizer.step()
             optimizer.load_state_dict(optimizer.state_dict())
-            check.order(f"hooks of {name} that are left", log, ["a", "c"])
+            check.order(f"hooks of {name} that are left", log, ["a", "c", "d"])
             for handle in handles:
                 handle.remove()
             optimizer.step()
             optimizer.load_state_dict(optimizer.state_dict())
-            check.calls(f"calls of {name} once all are removed", len(log) - 2, 0)
+            check.calls(f"calls of {name} once all are removed", len(log) - 3, 0)
 
 
 @program("OP-13", PIN, since="2.3", source="torch.amp.GradScaler.step; relied on by profilers and trainers")

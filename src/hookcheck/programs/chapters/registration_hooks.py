@@ -49,6 +49,10 @@ def runs_for_parameters(check: Check) -> None:
         calls = [(empty, "a", first), (empty, "b", second), (empty, "b", third)]
         check.equal("register_parameter, assignment and assignment anew", seen, calls)
         seen.clear()
+        frozen = nn.Parameter(torch.ones(1), requires_grad=False)
+        empty.register_parameter("frozen", frozen)
+        check.equal("a parameter that requires no grad", seen, [(empty, "frozen", frozen)])
+        seen.clear()
         empty.register_parameter("c", None)
         nn.Linear(2, 3, bias=False)
         check.equal("names where there is no parameter", [call[1] for call in seen], ["weight"])

@@ -15,6 +15,7 @@ from typing import Any
 from hookcheck.contract.clause import PIN, PROMISE
 from hookcheck.probe.lazy import nn, torch
 from hookcheck.programs.check import Check, NotOffered
+from hookcheck.programs.host_changes import offered
 from hookcheck.programs.processes import process_group
 from hookcheck.programs.program import program
 
@@ -81,6 +82,11 @@ def every_key_that_does_not_fit_is_unexpected(check: Check) -> None:
         check.equal(f"{key!r}: what loading gives", net.load_state_dict(state, strict=False).unexpected_keys, [key])
         check.equal(f"{key!r}: what the hook is told", log, [[key]])
         check.raises(f"{key!r}: strict", RuntimeError, partial(net.load_state_dict, state), "Unexpected key")
+    if offered((2, 1)):
+        assigned, log = nn.Sequential(nn.Linear(1, 1)), list[Any]()
+        assigned.register_load_state_dict_post_hook(lambda module, keys: log.append([*keys.unexpected_keys]))
+        assigned.load_state_dict({**assigned.state_dict(), "more": torch.ones(1)}, strict=False, assign=True)
+        check.equal("what the hook is told where tensors are assigned", log, [["more"]])
 
 
 @program(
