@@ -107,6 +107,12 @@ def no_second_zeros(gradients: Any) -> Any:
     return tuple(None if n == 1 and g is not None and not g.any() else g for n, g in enumerate(gradients))
 
 
+def without_the_rest(result: Any, due: int) -> Any:
+    """What a hook returns, without entries of None beyond those that are due."""
+    more = isinstance(result, tuple) and len(result) > due and all(g is None for g in result[due:])
+    return result[:due] if more else result
+
+
 FAULTS = (
     Fault(
         "full hooks: what they return is ignored",
@@ -221,5 +227,10 @@ FAULTS = (
         "full hooks: a second gradient of an output that is all zeros is None",
         lambda: receiving(grad_output=no_second_zeros),
         ("U-08",),
+    ),
+    Fault(
+        "full hooks: a None too many is dropped",
+        lambda: calling(lambda hook, module, gi, go: without_the_rest(hook(module, gi, go), len(gi))),
+        ("AC-21",),
     ),
 )

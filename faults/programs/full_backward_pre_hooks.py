@@ -143,4 +143,10 @@ FAULTS = (
         ("BP-01",),
         since="2.1",
     ),
+    Fault(
+        "pre-hooks: a list that they return is ignored",
+        lambda: calling(lambda hook, *args: None if isinstance(result := hook(*args), list) else result),
+        ("BP-02",),
+        since="2.0",
+    ),
 )

@@ -39,6 +39,12 @@ def leaving_hooks(leave: Any) -> Any:
     return lambda self, *error: (self._hooks.clear(), leave(self, *error))[1]
 
 
+def leaving_hooks_of_errors(leave: Any) -> Any:
+    """Leaves after an error without removing the hooks for backward."""
+    careless = leaving_hooks(leave)
+    return lambda self, *error: (careless if any(error) else leave)(self, *error)
+
+
 def naming_children() -> AbstractContextManager[None]:
     """Names the children of a module, and not what is within them."""
     from torch.utils.module_tracker import ModuleTracker
@@ -235,5 +241,10 @@ FAULTS = (
         ("MT-06",),
         (),
         "2.6",
+    ),
+    Fault(
+        "module tracker: hooks for backward stay after an error",
+        lambda: method("__exit__", leaving_hooks_of_errors),
+        ("MT-02",),
     ),
 )

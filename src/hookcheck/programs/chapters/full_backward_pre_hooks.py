@@ -86,6 +86,11 @@ def a_tuple_replaces_grad_output(check: Check) -> None:
     sum(pair(x)).backward()
     check.equal("gradient through two outputs", x.grad, [2 * 11 + 3 * 101])
 
+    x, tripled = leaf(1.0), times(3.0)
+    tripled.register_full_backward_pre_hook(lambda module, grad_output: [10 * grad_output[0]])
+    tripled(x).backward()
+    check.equal("gradient of the input under a list", x.grad, [30])
+
 
 @program("BP-03", PROMISE, since="2.0", source=f"{PRE}, signature of the hook (since 2.10)")
 def a_tensor_replaces_grad_output(check: Check) -> None:

@@ -153,6 +153,12 @@ def it_ends_with_its_context(check: Check) -> None:
     log.clear()
     model(torch.tensor([1.0], requires_grad=True)).backward()
     check.equal("in a new forward and backward", [parents for _, parents, _ in log], [["Global"]] * 6)
+    with suppress(KeyError), tracking() as left_by_an_error:
+        y = noting_net(left_by_an_error, log)(torch.tensor([1.0], requires_grad=True))
+        log.clear()
+        raise KeyError("the context is left")
+    (y * 1).backward()
+    check.equal("in a backward after an error", [parents for _, parents, _ in log], [["Global"]] * 3)
 
 
 PLACES = {
