@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import torch
@@ -60,10 +61,12 @@ def refusing_containers(original: Any) -> Any:
     return setup
 
 
-def plain_tuples(original: Any) -> Any:
+def plain_tuples(original: Any, fields: int = 0) -> Any:
+    """Gives plain tuples in the place of others: of those of so many fields, or of any."""
+
     def setup(self: Any, output: Any) -> Any:
         output = original(self, output)
-        return tuple(output) if isinstance(output, tuple) else output
+        return tuple(output) if isinstance(output, tuple) and fields in (0, len(output)) else output
 
     return setup
 
@@ -192,6 +195,11 @@ FAULTS = (
         "full hooks: None in grad_output is zeros",
         lambda: receiving(grad_output=lambda g: tuple(torch.zeros(1) if t is None else t for t in g)),
         ("U-08",),
+    ),
+    Fault(
+        "full hooks: a named tuple of one field comes out as a tuple",
+        lambda: engine("setup_output_hook", partial(plain_tuples, fields=1)),
+        ("BS-04",),
     ),
     Fault(
         "full hooks: outputs other than tensors and tuples are refused",

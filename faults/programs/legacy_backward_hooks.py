@@ -7,10 +7,21 @@ import torch
 from ..engine import Fault, calling, fetched, replaced
 from ..registering import call
 
+UNHEARD = "lambda *args, hook=hook: hook(*args) and None"
+"""A hook whose result counts for nothing."""
+
 FAULTS = (
     Fault(
         "legacy hooks: what a partial binds is lost",
         lambda: call(("_WrappedHook(hook, self)", "_WrappedHook(getattr(hook, 'func', hook), self)")),
+        ("LB-03",),
+        since="2.1",
+    ),
+    Fault(
+        "legacy hooks: what a bound method returns is ignored",
+        lambda: call(
+            ("_WrappedHook(hook, self)", f"_WrappedHook({UNHEARD} if hasattr(hook, '__self__') else hook, self)")
+        ),
         ("LB-03",),
         since="2.1",
     ),

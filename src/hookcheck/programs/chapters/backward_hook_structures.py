@@ -18,6 +18,7 @@ from hookcheck.programs.nets import leaf, net, times, weighted
 from hookcheck.programs.program import program
 
 Pair = namedtuple("Pair", ["first", "second"])
+Single = namedtuple("Single", ["only"])
 
 
 class Couple(tuple[Any, Any]):
@@ -86,6 +87,9 @@ def named_tuples_keep_their_type(check: Check) -> None:
     check.equal("what the hook saw", seen, [([5], [7])])
     check.equal("type of the output", type(output).__name__, "Pair")
     check.equal("field", getattr(output, "second", None), [3])
+    single = net(lambda module, x: Single(2 * x))
+    watched(single)
+    check.equal("type of an output of one field", type(single(x)).__name__, "Single")
 
 
 @program("BS-05", PROMISE, since="1.8", source="pytorch#112433")

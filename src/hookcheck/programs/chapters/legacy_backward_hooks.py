@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from functools import partial
 from threading import Thread
+from types import MethodType
 from typing import Any
 
 from hookcheck.contract.clause import PIN, PROMISE
@@ -92,6 +93,10 @@ def what_the_hook_sees(check: Check) -> None:
     bound.register_backward_hook(partial(lambda word, module, gi, go: seen.append((word, gi, go)), "bound"))
     bound(leaf(1.0)).sum().backward()
     check.equal("what a partial is called with", seen, [("bound", ([-1],), ([1],))])
+    bound.register_backward_hook(MethodType(lambda self, module, gi, go: (3 * gi[0],), bound))
+    x = leaf(1.0)
+    bound(x).sum().backward()
+    check.equal("gradient that a bound method returns", x.grad, [-3])
 
     seen.clear()
     linear = nn.Linear(2, 1)
