@@ -168,6 +168,7 @@ ON_NO_HOST = {
     "CP-10": "the parts of an adaptive softmax are made by torch itself",
     "SZ-34": "it goes through the classes of torch.optim",
     "RG-07": "its module is of a class of its own",
+    "SD-21": "its modules are of classes of its own, but for one",
     "HT-14": "it goes through the lazy classes of torch, of which it looks at the attributes",
     "OP-25": "its optimizer is of a class of its own",
 }
