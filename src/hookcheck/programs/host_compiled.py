@@ -109,6 +109,7 @@ COMPILED = {
             "HD-05": CYCLE,
             "SZ-08": OLD,
             **dict.fromkeys(WITHOUT_BACKWARD, "it has no backward, and holds alike where forward alone is compiled"),
+            "AC-10: whether *": "a backward that aot_autograd compiled cannot be differentiated",
         },
         before=NO_NAMED_RESULTS,
     ),
