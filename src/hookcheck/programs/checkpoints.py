@@ -80,6 +80,11 @@ def scales(*weights: float) -> Any:
     return nn.Sequential(*map(Scale, weights))
 
 
+def square() -> Any:
+    """A module that gives factor · x², and a factor that it is given by keyword."""
+    return net(lambda module, x, factor=1.0: factor * x * x)
+
+
 def leaf(value: float = 7.0) -> Any:
     """A leaf of one number."""
     return torch.tensor([value], requires_grad=True)

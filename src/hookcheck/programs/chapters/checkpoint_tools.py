@@ -27,6 +27,7 @@ from hookcheck.programs.checkpoints import (
     entries,
     leaf,
     scales,
+    square,
     tool,
     wrapped_in_place,
 )
@@ -113,19 +114,14 @@ def _wrapped(module: Any, options: dict[str, Any]) -> Run:
     return wrapper
 
 
-def _wrapped_by_checkpoint_fn(module: Any, options: dict[str, Any]) -> Run:
+def _by_checkpoint_fn(module: Any, options: dict[str, Any]) -> Run:
     """The same, by a checkpoint function that the caller gives, and which must be told of ``use_reentrant``."""
     return _wrapped(module, {"checkpoint_fn": tool("checkpoint"), "use_reentrant": False, **options})
 
 
 def _of_form(form: str) -> Callable[[Any, dict[str, Any]], Run]:
     """What makes a checkpoint of that form of a module."""
-    return {
-        NON_REENTRANT: _called,
-        COMPOSABLE: _composed,
-        WRAPPER: _wrapped,
-        BY_CHECKPOINT_FN: _wrapped_by_checkpoint_fn,
-    }[form]
+    return {NON_REENTRANT: _called, COMPOSABLE: _composed, WRAPPER: _wrapped, BY_CHECKPOINT_FN: _by_checkpoint_fn}[form]
 
 
 @contextmanager
@@ -146,18 +142,13 @@ def _contexts(log: list[Any], errors: list[str]) -> Callable[[], Any]:
     return lambda: (_noted(log, "first", errors), _noted(log, "second", errors))
 
 
-def _power() -> Any:
-    """A module that gives factor · x², and a factor that it is given by keyword."""
-    return net(lambda module, x, factor=1.0: factor * x * x)
-
-
 @program("CK-29", PROMISE, since="2.6", source=f"{CHECKPOINT}, context_fn; torch.distributed._composable.checkpoint")
 def contexts_and_keywords(check: Check) -> None:
     """Hooks of a region run between entering and leaving the context of their pass, and are given its keyword arguments
     in both passes; where no gradient is computed there is one pass, with no context."""
     for form in _forms_and_wrappers():
         for mode in ("grad mode", "no grad mode"):
-            log, given, module, x = list[Any](), list[Any](), _power(), leaf()
+            log, given, module, x = list[Any](), list[Any](), square(), leaf()
             run = _of_form(form)(module, {"context_fn": _contexts(log, [])})
             module.register_forward_pre_hook(
                 lambda module, args, kwargs, log=log, given=given: (log.append("pre-hook"), given.append(kwargs))[1],
@@ -186,7 +177,7 @@ def errors_of_hooks_leave_the_contexts(check: Check) -> None:
         for number, name in ((1, "first"), (2, "second")):
             log: list[Any] = []
             calls: list[Any] = []
-            module = _power()
+            module = square()
 
             def refuse(*args: Any, calls: list[Any] = calls, number: int = number) -> None:
                 calls.append(None)
